@@ -94,7 +94,7 @@ class Bench:
         if self._given is not None:
             return self._given
         if self._spark is None:
-            from situ.pipeline.session import open_session
+            from situ.spark.session import open_session
 
             self._spark = open_session(app="situ-benchmarks", conf=_CONF, log=self._folder / "spark.log")
         return self._spark

@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.zones import Sent
 from situ.event.message import join_lines
-from situ.subscription.model import Subscription
+from situ.routing.model import Subscription
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "smart-building"
 PER_MESSAGE = 500

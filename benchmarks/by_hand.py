@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as sf
 
 from situ.event.message import COUNT, ID
-from situ.pipeline.source import BusSource
+from situ.spark.source import BusSource
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -15,14 +15,14 @@ from benchmarks.bench import Bench
 from benchmarks.harness import Plot, Scenario, Variant, Verdict
 from situ.event import accept, check_time, decode_batch
 from situ.event.instants import microseconds
-from situ.event.intake import Intake
 from situ.event.lines import decode_line, encode_row
 from situ.event.message import join_lines
 from situ.event.row import Origin, Row
-from situ.types.arrow_schema import arrow_schema
-from situ.types.event_data import EventData
-from situ.types.model import DOUBLE, LONG, POINT, STRING, Attribute, Struct
-from situ.types.table import Types
+from situ.lang.types.arrow_schema import arrow_schema
+from situ.lang.types.lookup import EventData
+from situ.lang.types.model import DOUBLE, LONG, POINT, STRING, Attribute, Struct
+from situ.lang.types.table import Types
+from situ.stages.decode import EventDecoder
 
 MESSAGES, PER_MESSAGE = 40, 500
 KINDS = (1, 500, 1_000)
@@ -66,7 +66,7 @@ def _bodies(types: int, messages: int) -> list[bytes]:
 
 def _intake(types: int, messages: int) -> Callable[[], int]:
     bodies = _bodies(types, messages)
-    intake = Intake(_types(types), extra="drop", ahead=AHEAD, limit=1 << 20)
+    intake = EventDecoder(_types(types), extra="drop", ahead=AHEAD, limit=1 << 20)
 
     def work() -> int:
         for body in bodies:
@@ -118,7 +118,7 @@ def _arrow(types: int, messages: int) -> Callable[[], int]:
 
 
 def _lines(messages: int) -> tuple[Callable[[], int], Callable[[], int]]:
-    intake = Intake(_types(1), extra="drop", ahead=AHEAD, limit=1 << 20)
+    intake = EventDecoder(_types(1), extra="drop", ahead=AHEAD, limit=1 << 20)
     rows = [row for body in _bodies(1, messages) for row in intake.decode(body, ORIGIN) if isinstance(row, Row)]
     lines = [encode_row(row) for row in rows]
 

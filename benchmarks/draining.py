@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from benchmarks.bench import Bench
 from benchmarks.zones import Ingress
-from situ.pipeline.engine import SparkEngine
-from situ.pipeline.offsets import read_offset
-from situ.pipeline.source import BusSource
+from situ.spark.checkpoint import read_offset
+from situ.spark.engine import SparkEngine
+from situ.spark.source import BusSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

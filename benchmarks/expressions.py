@@ -8,14 +8,14 @@ from typing import Any
 
 from benchmarks.bench import Bench
 from benchmarks.harness import Scenario, Variant, Verdict
-from situ.expr.check import check_condition
-from situ.expr.emit_python import compile_test
-from situ.expr.interpret import interpret
-from situ.expr.scope import Scope, event_scope
-from situ.expr.simplify import simplify
-from situ.expr.tree import walk
-from situ.types.model import DOUBLE, LONG, POINT, STRING, Attribute, Struct
-from situ.units import Units
+from situ.lang.expr.checker.check import check_condition
+from situ.lang.expr.emit.python import compile_test
+from situ.lang.expr.interpret import interpret
+from situ.lang.expr.scope import NameScope, event_scope
+from situ.lang.expr.simplify import simplify
+from situ.lang.expr.tree import walk
+from situ.lang.types.model import DOUBLE, LONG, POINT, STRING, Attribute, Struct
+from situ.lang.units import Units
 
 UNITS = Units()
 METRE = UNITS.parse("m")
@@ -32,7 +32,7 @@ SIGHTING = Struct(
 EVENTS = 20_000
 
 
-def scope() -> Scope:
+def scope() -> NameScope:
     return event_scope(SIGHTING, units=UNITS)
 
 

@@ -16,20 +16,20 @@ from benchmarks.bench import Bench
 from benchmarks.harness import Plot, Scenario, Taken, Variant, Verdict
 from benchmarks.interpretation_events import DEEP, FLAT, FORMS, PER_MESSAGE, Form
 from benchmarks.reflective import Reflecting, reflective
-from situ.deployment.plan import Plan, compile_plan
-from situ.errors import Problems
+from situ.contexts.model import ROOT, Context, Conversion, Direction, EventMapping, Expression, Rule
+from situ.contexts.patterns import read_pattern
+from situ.contexts.resolve_rules import RuleSet, resolve_event_type
+from situ.contexts.transform.converter import Converter
+from situ.contexts.transform.transformation import transformations
 from situ.event.lines import encode_rows
 from situ.event.row import Origin, Row
-from situ.expr.scope import Scope, Variable
-from situ.interpretation.convert import Converter
-from situ.interpretation.model import ROOT, Context, Conversion, Direction, Expression, MappedTo, Rule
-from situ.interpretation.patterns import read_pattern
-from situ.interpretation.resolution import Rules, expand
-from situ.interpretation.transformation import transformations
+from situ.lang.expr.scope import NameScope, Variable
+from situ.lang.problems import Problems
+from situ.lang.types.json_codec import decoder
+from situ.lang.types.model import DOUBLE, Attribute, Struct
+from situ.lang.types.table import Types
 from situ.project.check import check_folder
-from situ.types.decode import decoder
-from situ.types.model import DOUBLE, Attribute, Struct
-from situ.types.table import Types
+from situ.stages.plan import Plan, compile_plan
 from tests.project_files import write
 
 COMPILED, LOOKED_UP, CONTENT = "compiled", "rules looked up", "content-based"
@@ -182,7 +182,7 @@ def context_of(rules: int, selectivity: float) -> tuple[Context, Struct]:
         parameter=Variable(type=DOUBLE),
         result=Variable(type=DOUBLE),
         expression=Expression(text="value * 2"),
-        scope=Scope(types=types, units=types.units),
+        scope=NameScope(types=types, units=types.units),
     )
     affected = round(rules * selectivity)
     made: list[Rule] = []
@@ -191,7 +191,7 @@ def context_of(rules: int, selectivity: float) -> tuple[Context, Struct]:
         assert pattern is not None
         made.append(Rule(direction=Direction.OUT, pattern=pattern, function="twice", context="c", order=number))
     root = Context(id=ROOT, types=types)
-    mapping = MappedTo(direction=Direction.OUT, source=event, target=event, context="c")
+    mapping = EventMapping(direction=Direction.OUT, source=event, target=event, context="c")
     own = Context(
         id="c", parent=root, types=types, rules=tuple(made), functions={"twice": function}, mappings=(mapping,)
     )
@@ -224,7 +224,7 @@ def _by_share(what: str) -> str:
 
 def _resolve(context: Context, event: Struct) -> Callable[[], object]:
     def work() -> object:
-        return expand(event, Rules.of(context, Direction.OUT), context.root.types)
+        return resolve_event_type(event, RuleSet.of(context, Direction.OUT), context.root.types)
 
     return work
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as sf
 
 from benchmarks.by_hand import DEAD, ROOT, body, headers, subject
-from situ.pipeline.source import BusSource
+from situ.spark.source import BusSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

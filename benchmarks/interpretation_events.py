@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from situ.event.message import join_lines
-from situ.subscription.model import Subscription
+from situ.routing.model import Subscription
 
 ATTRIBUTES = (5, 15)
 SHAPES = ("flat", "deep")

@@ -12,7 +12,7 @@ from benchmarks.interpretation import BEFORE
 from benchmarks.interpretation_events import DEEP, FLAT, PER_MESSAGE, Form
 from benchmarks.zones import Ingress, Sent, open_zone
 from situ.event.message import COUNT
-from situ.subscription.targets import group_of
+from situ.routing.delivery_groups import group_of
 
 CONTENT, MEDIATED = "content-based", "mediated"
 STAGES, LOOKED_UP = "mediated, rows through Spark", "rules looked up, rows through Spark"
@@ -74,7 +74,7 @@ def _others(bench: Bench, about: str, ingress: Ingress) -> list[Variant]:
     """Other ways to do the same, over the same events."""
     from benchmarks import interpretation_by_hand, reflective
     from benchmarks.draining import drain_by_engine, drain_by_query
-    from situ.pipeline import frames
+    from situ.spark import frames
 
     zone = ingress.zone
     (subscription,) = zone.deployment.subscriptions.values()

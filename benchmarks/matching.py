@@ -10,10 +10,10 @@ import msgspec
 from benchmarks.bench import Bench
 from benchmarks.harness import Plot, Scenario, Variant, Verdict
 from situ.event.row import Row
-from situ.subscription import Subscription
-from situ.subscription.routing import Routing, compile_routing
-from situ.types.model import DOUBLE, LONG, STRING, Attribute, Struct
-from situ.types.table import Types
+from situ.lang.types.model import DOUBLE, LONG, STRING, Attribute, Struct
+from situ.lang.types.table import Types
+from situ.routing import Subscription
+from situ.routing.routing_table import RoutingTable, compile_routing
 
 EVENTS = 5_000
 SUBSCRIPTIONS = (1, 100, 1_000, 10_000, 100_000)
@@ -37,7 +37,7 @@ def _row(number: int, type: str, tag: str, dice: random.Random) -> Row:
     return Row(number, "reader", 1, number + 1, "root", 0, f"x{number}", "reader", type, 0, "", None, "", text)
 
 
-def _compile(types: Types, subscriptions: list[Subscription]) -> Routing:
+def _compile(types: Types, subscriptions: list[Subscription]) -> RoutingTable:
     return compile_routing(types=types, functions={}, subscriptions={each.id: each for each in subscriptions})
 
 
@@ -55,7 +55,7 @@ def _wanted(count: int) -> list[Subscription]:
     ]
 
 
-def _run(routing: Routing, rows: list[Row], times: int = 4) -> Callable[[], int]:
+def _run(routing: RoutingTable, rows: list[Row], times: int = 4) -> Callable[[], int]:
     def work() -> int:
         for _ in range(times):
             routing.route(rows)

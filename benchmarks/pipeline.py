@@ -10,7 +10,7 @@ from benchmarks.building_events import PER_MESSAGE, SUBSCRIPTIONS, messages, pro
 from benchmarks.harness import Scenario, Taken, Variant, Verdict
 from benchmarks.zones import Ingress, open_zone
 from situ.event.message import COUNT
-from situ.subscription.targets import group_of
+from situ.routing.delivery_groups import group_of
 
 SITU, STAGES, BY_HAND = "Situ", "Situ, rows through Spark", "written by hand"
 TEXT, ROWS = "bare read, text", "bare read, decoded"
@@ -94,7 +94,7 @@ def _verdicts(medians: dict[str, float]) -> list[Verdict]:
 
 def _decode_variants(bench: Bench) -> list[Variant]:
     from benchmarks.by_hand import EVENT, WHOLE
-    from situ.pipeline.source import BusSource
+    from situ.spark.source import BusSource
 
     ingress = _ingress(bench, 400_000, 2_000)
     ingress.fill(again=False)

@@ -15,13 +15,12 @@ import psutil
 from benchmarks.bench import Bench
 from benchmarks.harness import Plot, Scenario, Taken, Variant, Verdict
 from benchmarks.quality_world import EXPECTATIONS, PROFILES, TYPES, World, changed, make_world
-from situ.garbage import settle
-from situ.quality.expectation import Expectation
-from situ.quality.matching import State
-from situ.quality.problem import Plan, Problem, Target
-from situ.quality.profile import Profile
-from situ.quality.standing import Standing
-from situ.quality.strategies.pareto import decide
+from situ.gc_tuning import freeze_loaded
+from situ.quality.allocation.sequential import decide_pareto
+from situ.quality.match.match_index import MatchIndex
+from situ.quality.match.satisfaction import Satisfaction
+from situ.quality.model.allocation_problem import AllocationPlan, AllocationProblem, Target
+from situ.quality.model.declarations import Expectation, Profile
 
 UPDATES = 1_000
 _FEW = (2_000, 200, 20)
@@ -41,27 +40,27 @@ class _Zone:
     def negotiate(self) -> Taken:
         """Everything from nothing: put what is declared into pools, match, decide."""
         world = self.world
-        settle()  # as the router does
+        freeze_loaded()  # as the router does
         start = time.perf_counter()
-        standing = Standing()
+        standing = MatchIndex()
         standing.put_many(world.profiles, world.expectations)
         matched = time.perf_counter()
-        plan = decide(_problem(world, standing))
+        plan = decide_pareto(_problem(world, standing))
         end = time.perf_counter()
         states = list(standing.states().values())
         figures = {
             "matching": (matched - start) * 1e3,
             "deciding": (end - matched) * 1e3,
-            "satisfied": float(states.count(State.SATISFIED)),
-            "satisfiable": float(states.count(State.SATISFIABLE)),
+            "satisfied": float(states.count(Satisfaction.SATISFIED)),
+            "satisfiable": float(states.count(Satisfaction.SATISFIABLE)),
             "adopted": float(len(plan.adopted)),
             "profiles moved": float(len(plan.targets)),
         }
         return Taken(value=(end - start) * 1e3, figures=figures)
 
 
-def _problem(world: World, standing: Standing) -> Problem:
-    return Problem(
+def _problem(world: World, standing: MatchIndex) -> AllocationProblem:
+    return AllocationProblem(
         expectations=tuple(each for each, _ in world.expectations),
         profiles={each.id: each for each, _ in world.profiles},
         pools=world.pools,
@@ -80,15 +79,15 @@ class _Negotiated:
         self._dice = random.Random(11)
 
     @cached_property
-    def _begun(self) -> tuple[Standing, dict[str, Profile], dict[str, Target], dict[str, set[str]]]:
+    def _begun(self) -> tuple[MatchIndex, dict[str, Profile], dict[str, Target], dict[str, set[str]]]:
         world = self._zone.world
-        standing = Standing()
+        standing = MatchIndex()
         standing.put_many(world.profiles, world.expectations)
         profiles = {each.id: each for each, _ in world.profiles}
         claims: dict[str, set[str]] = {}
         targets: dict[str, Target] = {}
         if self._plans:
-            plan = decide(_problem(world, standing))
+            plan = decide_pareto(_problem(world, standing))
             targets.update(plan.targets)
             _take_claims(claims, plan)
         return standing, profiles, targets, claims
@@ -129,13 +128,13 @@ class _Negotiated:
         standing, profiles, targets, claims = self._begun
         targets.pop(id, None)
         touched = states | claims.pop(id, set())
-        undecided = frozenset(each for each in touched if standing.state(each) is State.SATISFIABLE)
+        undecided = frozenset(each for each in touched if standing.state(each) is Satisfaction.SATISFIABLE)
         if not undecided:
             return
         asking = sorted({each for one in undecided for each in self._alternatives[one]})
         known = {each: profiles[each] for each in standing.relevant(asking[0][1])}
-        plan = decide(
-            Problem(
+        plan = decide_pareto(
+            AllocationProblem(
                 expectations=tuple(self._expectations[each] for _, each in asking),
                 profiles=known,
                 pools={each: profiles[each].type for each in known},
@@ -149,7 +148,7 @@ class _Negotiated:
         _take_claims(claims, plan)
 
 
-def _take_claims(claims: dict[str, set[str]], plan: Plan) -> None:
+def _take_claims(claims: dict[str, set[str]], plan: AllocationPlan) -> None:
     for made in plan.adopted.values():
         for claim in made:
             claims.setdefault(claim.profile, set()).add(claim.expectation)
@@ -158,9 +157,9 @@ def _take_claims(claims: dict[str, set[str]], plan: Plan) -> None:
 def _memory(sizes: tuple[int, int, int]) -> float:
     """What a process takes that has everything declared, matched and decided, in MiB."""
     world = make_world(*sizes, zipf=True)
-    standing = Standing()
+    standing = MatchIndex()
     standing.put_many(world.profiles, world.expectations)
-    plan = decide(_problem(world, standing))
+    plan = decide_pareto(_problem(world, standing))
     taken = psutil.Process().memory_info().rss / 2**20
     assert plan.adopted
     return taken

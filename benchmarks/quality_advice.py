@@ -11,8 +11,8 @@ from benchmarks.bench import Bench
 from benchmarks.edge import latencies
 from benchmarks.harness import Plot, Scenario, Taken, Variant, Verdict
 from benchmarks.running import Client, Pipe, percentile, situ_run
-from situ.edge.reaction import ReactionManager
-from situ.quality.feedback import Advice
+from situ.client.capabilities import ReactionManager
+from situ.quality.negotiation.feedback import Advice
 
 SITU = "Situ"
 GOAL = 26.0

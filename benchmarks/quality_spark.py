@@ -11,11 +11,9 @@ from benchmarks.harness import Scenario, Taken, Variant, Verdict
 from benchmarks.interpretation_events import FLAT, PER_MESSAGE
 from benchmarks.interpretation_spark import CLIENTS, drained
 from benchmarks.zones import Ingress, Sent, open_zone
-from situ.deployment import Deployment
-from situ.quality.declared import Quality
-from situ.quality.profile import Capability, Profile
-from situ.quality.property import BUILT_IN
-from situ.quality.shape import Each, Limit, Shape, Thin
+from situ.model import Deployment
+from situ.quality.model.declarations import BUILT_IN, Capability, Profile, Quality
+from situ.quality.model.shapes import EventFloor, Limit, Shape, Thin
 
 WITHOUT, MEASURED, SHAPED = "without", "measured", "measured and shaped"
 THINNED = "measured, and one of both thinned"
@@ -32,7 +30,7 @@ def _profiles() -> Quality:
 
 
 def _shape(events: int) -> Shape:
-    each = (Each(about="confidence", floor=75, keep_missing=True),)
+    each = (EventFloor(about="confidence", floor=75, keep_missing=True),)
     return Shape(each=each, thin=Thin(limits=(Limit(events=events, form="quota"),)))
 
 

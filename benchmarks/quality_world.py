@@ -9,10 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from situ.quality.cost import Points
-from situ.quality.expectation import Expectation, Need
-from situ.quality.profile import Capability, Mode, Profile
-from situ.quality.property import BUILT_IN, Property
+from situ.quality.model.costs import PiecewiseCost
+from situ.quality.model.declarations import BUILT_IN, Capability, Expectation, Mode, Need, Profile, QualityProperty
 
 EXPECTATIONS, PROFILES, TYPES = 100_000, 10_000, 1_000
 PROPERTIES = tuple(BUILT_IN[name] for name in ("rate", "confidence", "freshness", "completeness"))
@@ -109,13 +107,13 @@ def _value(dice: random.Random, id: str) -> float:
     return dice.uniform(*_RANGES[id])
 
 
-def _capability(dice: random.Random, about: Property) -> Capability:
+def _capability(dice: random.Random, about: QualityProperty) -> Capability:
     lb, cv, ub = sorted(_value(dice, about.id) for _ in range(3))
     ends = sorted((dice.uniform(0, 2), dice.uniform(2, 10)), reverse=not about.maximise)
-    return Capability(about=about, lb=lb, ub=ub, cv=cv, cost=Points(((lb, ends[0]), (ub, ends[1]))))
+    return Capability(about=about, lb=lb, ub=ub, cv=cv, cost=PiecewiseCost(((lb, ends[0]), (ub, ends[1]))))
 
 
-def _need(dice: random.Random, about: Property) -> Need:
+def _need(dice: random.Random, about: QualityProperty) -> Need:
     worse, better = _RANGES[about.id] if about.maximise else _RANGES[about.id][::-1]
     floor = worse + (better - worse) * dice.uniform(0.3, 1.0)
     goal = floor + (better - floor) * dice.random()

@@ -12,20 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from situ.deployment.interpreting import Interpretation
-from situ.errors import Problem
-from situ.interpretation.convert import Converter
-from situ.interpretation.model import Context, Direction
-from situ.interpretation.reference import transform
-from situ.interpretation.transformation import Transformation
-from situ.types.decode import decoder
-from situ.types.encode import encoder
+from situ.contexts.model import Context, Direction
+from situ.contexts.transform.converter import Converter
+from situ.contexts.transform.transformation import Transformation
+from situ.lang.problems import Problem
+from situ.lang.types.json_codec import decoder, encoder
+from situ.stages.interpret import Interpretation
+from tests.oracles.transformation import transform
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from situ.bus.address import Address
-    from situ.deployment.plan import Plan
+    from situ.stages.plan import Plan
 
 _encode = msgspec.json.Encoder().encode
 
@@ -79,15 +78,14 @@ def dispatching(address: Address, version: int) -> Callable[[Iterable[pa.RecordB
     """What the engine maps over rows that go through Spark, interpreted by looking rules up."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from situ.pipeline import frames
-        from situ.pipeline.dispatch import Dispatch
-        from situ.pipeline.plans import load_plan
-        from situ.pipeline.sink import publish
+        from situ.spark import frames
+        from situ.spark.dispatch import DispatchTask, publish
+        from situ.spark.plans import load_plan
 
         plan = _plans.get((address, version))
         if plan is None:
             plan = _plans[address, version] = reflective(load_plan(address, version))
-        dispatch = Dispatch(plan, 0)
+        dispatch = DispatchTask(plan, 0)
         publish(address, dispatch.messages(frames.rows_of(batches)), (), dispatch.on_stored)
         dispatch.finish()
         yield frames.count_batch(dispatch.counts())

@@ -26,7 +26,7 @@ from tests.project_files import write
 _START, _STOP = 240.0, 60.0
 _CLIENT = 240.0
 _LOADED = [
-    "situ.edge.connecting",
+    "situ.client.connection",
     "benchmarks.clients",
     "benchmarks.interpretation_running",
     "benchmarks.situation_latency",

@@ -13,7 +13,7 @@ from benchmarks.harness import Plot, Scenario, Taken, Variant, Verdict
 from benchmarks.running import Client, exchange, situ_run
 from benchmarks.zones import Ingress, Sent, open_zone
 from situ.event.message import join_lines
-from situ.subscription.model import Subscription
+from situ.routing.model import Subscription
 
 KINDS = (1, 500, 1_000)
 SUBSCRIPTIONS = (1, 100, 10_000)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from simulator import example_building, simulate
+
 from benchmarks.bench import Bench
 from benchmarks.harness import Scenario, Variant, Verdict
-from situ.testing.building import example_building, simulate
 
 GOALS = {"JSON lines": 300_000.0, "Arrow columns": 2_000_000.0}
 

@@ -12,17 +12,15 @@ from benchmarks.situation_events import SECOND, domain, security_plan
 from situ.event.lines import encode_rows
 from situ.event.message import join_lines
 from situ.event.row import Row
-from situ.expr.emit_python import compile_test
-from situ.situation.enrichment.enrich import Enrichment, Observed
-from situ.situation.enrichment.known import Knowledge
-from situ.situation.enrichment.observe_columns import Observing
-from situ.situation.meaning.detection import Instances
-from situ.situation.policies.leaves import Leaf
-from situ.situation.policies.plan import PolicyPlan
-from situ.situation.policies.policy import LEFT, RIGHT
+from situ.lang.expr.emit.python import compile_test
+from situ.lang.types.model import POINT, STRING, Attribute, Struct
+from situ.lang.types.table import Types
+from situ.policies.enrichment.enrich import Enrichment, PushObservations
+from situ.policies.enrichment.instances import InstanceColumns
+from situ.policies.enrichment.observations import ObservationDecoder
+from situ.policies.model import LEFT, RIGHT, InstancesByConcept
+from situ.policies.plan import Leaf, PolicyPlan
 from situ.sources.model import Push
-from situ.types.model import POINT, STRING, Attribute, Struct
-from situ.types.table import Types
 
 PEOPLE, PER_MESSAGE, SIDE = 1_000, 500, 12.0
 _SIGHTING = Struct(
@@ -37,7 +35,7 @@ TYPES = Types(types={"Sighting": _SIGHTING}, events=frozenset({"Sighting"}))
 PUSH = Push(name="seen", event="Sighting", concept="person", id=("who",), attribute="position", value=("at",))
 
 
-def known(rooms: int) -> Instances:
+def known(rooms: int) -> InstancesByConcept:
     """People, a third of them guests; rooms in a square, a fifth of them restricted."""
     wide = max(1, int(rooms**0.5))
     areas = ((number % wide * SIDE, number // wide * SIDE) for number in range(rooms))
@@ -94,18 +92,20 @@ def enrichment_of(plans: list[PolicyPlan]) -> Enrichment:
     return Enrichment((each.leaf for plan in plans for each in plan.leaves), plans[0].ontology)
 
 
-def _read(observing: Observing, bodies: list[bytes], count: int) -> int:
+def _read(observing: ObservationDecoder, bodies: list[bytes], count: int) -> int:
     found = observing.messages(bodies)
     assert sum(each.rows.num_rows for each in found.observed) == count
     return count
 
 
-def _enriched(enrichment: Enrichment, knowledge: Knowledge, observed: tuple[Observed, ...], count: int) -> int:
+def _enriched(
+    enrichment: Enrichment, knowledge: InstanceColumns, observed: tuple[PushObservations, ...], count: int
+) -> int:
     assert enrichment.run(observed, knowledge).rows
     return count
 
 
-def _one_by_one(leaf: Leaf, instances: Instances, observed: tuple[Observed, ...], most: int) -> int:
+def _one_by_one(leaf: Leaf, instances: InstancesByConcept, observed: tuple[PushObservations, ...], most: int) -> int:
     """The same join as a loop over generated Python."""
     assert leaf.test is not None
     test = compile_test(leaf.test, (LEFT, RIGHT)).call
@@ -127,11 +127,11 @@ def _variants(bench: Bench) -> list[Variant]:
     of = domain()
     one = security_plan(of)
     enrichment = enrichment_of([one])
-    observing = Observing({PUSH.name: PUSH}, TYPES, enrichment)
+    observing = ObservationDecoder({PUSH.name: PUSH}, TYPES, enrichment)
     variants = []
     for rooms in (100, 1_000):
         bodies, instances = messages(count, rooms), known(rooms)
-        knowledge = Knowledge(of.ontology)
+        knowledge = InstanceColumns(of.ontology)
         knowledge.take(instances)
         observed = observing.messages(bodies).observed
         if rooms == 100:

@@ -11,17 +11,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from situ.documents import parse_yaml
-from situ.errors import Problems
-from situ.situation.domain.domain import Domain
-from situ.situation.domain.load_ontology import load_ontology
-from situ.situation.domain.ontology import End
-from situ.situation.enrichment.rows import BASE, row_schema
-from situ.situation.language.parse import parse_policy
-from situ.situation.policies.check_policy import check_policy
-from situ.situation.policies.leaves import Leaf
-from situ.situation.policies.plan import PolicyPlan, plan_policy
-from situ.types.table import Types
+from situ.lang.documents import parse_yaml
+from situ.lang.problems import Problems
+from situ.lang.types.table import Types
+from situ.policies.check.domain import Domain
+from situ.policies.check.policy import check_policy
+from situ.policies.enrichment.rows import BASE, row_schema
+from situ.policies.language.parse import parse_policy
+from situ.policies.ontology.load import load_ontology
+from situ.policies.ontology.model import ConceptAttribute
+from situ.policies.plan import Leaf, PolicyPlan, plan_policy
 
 SECOND = 1_000_000
 _ONTOLOGY = """
@@ -59,7 +58,9 @@ def domain() -> Domain:
     )
     problems.raise_errors()
     types = Types(types={}, events=frozenset())
-    return Domain(ontology=ontology, fed=frozenset({End(concept="person", attribute="position")}), types=types)
+    return Domain(
+        ontology=ontology, fed=frozenset({ConceptAttribute(concept="person", attribute="position")}), types=types
+    )
 
 
 def security_plan(

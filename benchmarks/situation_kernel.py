@@ -8,8 +8,8 @@ from collections.abc import Callable
 from benchmarks.bench import Bench
 from benchmarks.harness import Plot, Scenario, Taken, Variant, Verdict
 from benchmarks.situation_events import SECOND, Building, domain, security_plan
-from situ.situation.kernel.kernel import Kernel
-from situ.situation.policies.plan import PolicyPlan
+from situ.policies.kernel.kernel import Kernel
+from situ.policies.plan import PolicyPlan
 
 LATENESS = 1 * SECOND
 IDENTITIES = (100, 1_000, 10_000, 100_000)

@@ -26,10 +26,9 @@ from benchmarks.situation_on_files import (
     share_of,
 )
 from benchmarks.situation_recorded import CLOSING, LATENESS, Recording, answers_of, record, write
-from situ.deployment.detecting import Detecting
-from situ.pipeline.detect import Found
-from situ.pipeline.enrich import DRIVER
-from situ.pipeline.offsets import Offset
+from situ.spark.checkpoint import Offset
+from situ.spark.detect import DRIVER, BucketDetections
+from situ.stages.detect.detection_plan import DetectionPlan
 
 POLICIES = (1, 10, 100, 1_000)
 IDENTITIES = (100, 1_000, 10_000, 100_000)
@@ -41,7 +40,7 @@ OWN, SAME = "each about other people", "all about the same people"
 class Flowing:
     """All stages in one process, batch by batch."""
 
-    def __init__(self, recording: Recording, folder: Path, states: Path, detecting: Detecting, size: int) -> None:
+    def __init__(self, recording: Recording, folder: Path, states: Path, detecting: DetectionPlan, size: int) -> None:
         self._events = recording.events
         self._folder, self._states, self._detecting, self._size = folder, states, detecting, size
         self._at, self._before, self._latest = 0, Offset(), 0
@@ -71,7 +70,7 @@ class Flowing:
         for batch in detect_files(self._made, self._folder, share, rows):
             for bucket, blob in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 if bucket != DRIVER:
-                    found = msgspec.msgpack.decode(blob, type=Found)
+                    found = msgspec.msgpack.decode(blob, type=BucketDetections)
                     self.remembered += found.size
                     tables = [pa.ipc.open_stream(each).read_all() for each in found.detections.values()]
                     told = answers_of([batch for table in tables for batch in table.to_batches()])
@@ -80,7 +79,7 @@ class Flowing:
         self._latest = max(self._latest, int(part["time"].cast(pa.int64()).to_numpy().max()))
         return part.num_rows
 
-    def _made(self) -> Detecting:
+    def _made(self) -> DetectionPlan:
         return self._detecting
 
 
@@ -95,7 +94,7 @@ def _work(flowing: Flowing, steps: int) -> Callable[[], Taken]:
     return work
 
 
-def _flowing(bench: Bench, recording: Recording, detecting: Detecting, size: int, people: int) -> Flowing:
+def _flowing(bench: Bench, recording: Recording, detecting: DetectionPlan, size: int, people: int) -> Flowing:
     folder = bench.folder("recorded")
     write(replace(recording, events=recording.events.slice(0, CLOSING + 1)), folder, 1)
     flowing = Flowing(recording, folder, bench.folder("states"), detecting, size)
@@ -115,7 +114,7 @@ def departments(recording: Recording, count: int) -> Recording:
     return replace(recording, persons=pa.Table.from_pylist(persons))
 
 
-def _policies(count: int, *, own: bool) -> Detecting:
+def _policies(count: int, *, own: bool) -> DetectionPlan:
     of = domain()
     plans = []
     for number in range(count):

@@ -1,7 +1,7 @@
 """Situ's detection on Spark over recorded files: what the product does with the root log, behind the decoding of it.
 
 Enrichment in the tasks that read, rows to the buckets of the policy, kernels in Spark's workers, states in files beside
-the checkpoint: these are the functions of :mod:`situ.pipeline.enrich` and :mod:`situ.pipeline.detect`. Only where
+the checkpoint: these are the functions of :mod:`situ.spark.detect` and :mod:`situ.spark.detect`. Only where
 events, tables and the plan come from is another: from files, as others have them, and not from the bus.
 """
 
@@ -19,16 +19,23 @@ import pyarrow.parquet
 from benchmarks.situation_enrichment import PUSH, TYPES
 from benchmarks.situation_recorded import LATENESS, answers_of, instances, observed, plan
 from situ.bus.address import Address
-from situ.deployment.detecting import Detecting
-from situ.pipeline.detect import Found, Share, work
-from situ.pipeline.enrich import BUCKETS as SCHEMA
-from situ.pipeline.enrich import DRIVER, Noticed, every_bucket, for_buckets, for_driver
-from situ.pipeline.offsets import Offset
+from situ.policies.enrichment.instances import InstanceColumns
+from situ.policies.model import InstancesByConcept, Policy
+from situ.policies.watermark import merge_source_times, source_times_of
 from situ.settings.model import Defaults
-from situ.situation.enrichment.known import Knowledge
-from situ.situation.meaning.detection import Instances
-from situ.situation.meaning.watermark import merged, seen_of
-from situ.situation.policies.policy import Policy
+from situ.spark.checkpoint import Offset
+from situ.spark.detect import BUCKETS as SCHEMA
+from situ.spark.detect import (
+    DRIVER,
+    BatchShare,
+    BucketDetections,
+    EnrichmentNotes,
+    every_bucket,
+    for_buckets,
+    for_driver,
+    work,
+)
+from situ.stages.detect.detection_plan import DetectionPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -40,39 +47,39 @@ Answer = tuple[str, str]
 
 
 @cache
-def recorded_detecting() -> Detecting:
+def recorded_detecting() -> DetectionPlan:
     """The security policy alone."""
     return detecting_of((plan().policy,))
 
 
-def detecting_of(policies: Iterable[Policy]) -> Detecting:
-    return Detecting(policies, plan().ontology, {PUSH.name: PUSH}, {}, TYPES, Defaults())
+def detecting_of(policies: Iterable[Policy]) -> DetectionPlan:
+    return DetectionPlan(policies, plan().ontology, {PUSH.name: PUSH}, {}, TYPES, Defaults())
 
 
 @cache
-def known(folder: Path) -> tuple[Instances, Knowledge]:
+def known(folder: Path) -> tuple[InstancesByConcept, InstanceColumns]:
     """The tables of a recording."""
     tables = (pa.parquet.read_table(folder / f"{name}.parquet") for name in ("persons", "rooms"))
-    found, knowledge = instances(*tables), Knowledge(plan().ontology)
+    found, knowledge = instances(*tables), InstanceColumns(plan().ontology)
     knowledge.take(found)
     return found, knowledge
 
 
-Make = Callable[[], Detecting]
+Make = Callable[[], DetectionPlan]
 """Gives the policies; in every process the same, and each time."""
 
 
 def enrich_files(
     make: Make, folder: Path, reached: Mapping[str, int], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows for all buckets, and what was noticed: :func:`situ.pipeline.enrich.enrich` for files."""
-    detecting, noticed = make(), Noticed()
+    """The rows for all buckets, and what was noticed: :func:`situ.spark.detect.enrich` for files."""
+    detecting, noticed = make(), EnrichmentNotes()
     yield every_bucket(BUCKETS)
     events = pa.Table.from_batches(list(batches))
     if events.num_rows:
         times = events["time"].cast(pa.int64()).to_numpy()
-        latest = seen_of(times, times)
-        noticed.seen = merged({PUSH.name: latest} if latest else {})
+        latest = source_times_of(times, times)
+        noticed.seen = merge_source_times({PUSH.name: latest} if latest else {})
         seen = (observed(events, detecting.enrichment),)
         batch, beside = for_buckets(seen, detecting, known(folder)[1], reached, BUCKETS)
         noticed.add(beside)
@@ -80,8 +87,10 @@ def enrich_files(
     yield for_driver(noticed)
 
 
-def detect_files(make: Make, folder: Path, share: Share, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What buckets found: :func:`situ.pipeline.detect.detecting_in` for files."""
+def detect_files(
+    make: Make, folder: Path, share: BatchShare, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """What buckets found: :func:`situ.spark.detect.detecting_in` for files."""
     blobs: dict[int, list[bytes]] = {}
     for batch in batches:
         for bucket, blob in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
@@ -96,9 +105,11 @@ def detect_files(make: Make, folder: Path, share: Share, batches: Iterable[pa.Re
     yield pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
-def share_of(states: Path, begin: Offset, end: Offset, watermarks: Mapping[str, int], detecting: Detecting) -> Share:
+def share_of(
+    states: Path, begin: Offset, end: Offset, watermarks: Mapping[str, int], detecting: DetectionPlan
+) -> BatchShare:
     """What all tasks of a batch know."""
-    return Share(
+    return BatchShare(
         address=_NOWHERE,
         checkpoint=states,
         begin=begin,
@@ -129,10 +140,10 @@ class OnFiles:
         found, latest, size = [], 0, 0
         for row in placed.mapInArrow(partial(detect_files, self._make, self._folder, share), _FORM).collect():
             if row["bucket"] == DRIVER:
-                noticed = msgspec.msgpack.decode(row["blob"], type=Noticed)
+                noticed = msgspec.msgpack.decode(row["blob"], type=EnrichmentNotes)
                 latest = max([latest, *(each.time for each in noticed.seen.values())])
             else:
-                told = msgspec.msgpack.decode(row["blob"], type=Found)
+                told = msgspec.msgpack.decode(row["blob"], type=BucketDetections)
                 size += told.size
                 found += [pa.ipc.open_stream(each).read_all() for each in told.detections.values()]
         self._before = end

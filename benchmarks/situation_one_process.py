@@ -26,9 +26,9 @@ from benchmarks.situation_recorded import (
     observed,
     plan,
 )
-from situ.situation.enrichment.enrich import Enrichment
-from situ.situation.enrichment.known import Knowledge
-from situ.situation.kernel.kernel import Kernel
+from situ.policies.enrichment.enrich import Enrichment
+from situ.policies.enrichment.instances import InstanceColumns
+from situ.policies.kernel.kernel import Kernel
 
 FULL = 15 * SECOND
 """After this long windows are full, and what is measured begins."""
@@ -63,7 +63,7 @@ def read_json(files: Files) -> Iterator[pa.Table]:
 def detect_in_one_process(files: Files, given: Iterator[pa.Table] | list[pa.Table]) -> Detected:
     """One kernel, one partition; the watermark follows the latest event as it does in the product."""
     of = plan()
-    kernel, knowledge = Kernel(of), Knowledge(of.ontology)
+    kernel, knowledge = Kernel(of), InstanceColumns(of.ontology)
     enrichment = Enrichment((each.leaf for each in of.leaves), of.ontology)
     known = instances(files.recording.persons, files.recording.rooms)
     knowledge.take(known)

@@ -20,11 +20,10 @@ import pyarrow.parquet
 from benchmarks.bench import Bench
 from benchmarks.harness import Scenario, Taken, Variant, Verdict
 from benchmarks.situation_events import SECOND, Building, domain, security_plan
-from situ.situation.enrichment.rows import concat, from_blob, to_blob
-from situ.situation.kernel.kernel import Kernel
-from situ.situation.kernel.state import State
-from situ.situation.policies.leaves import Leaf
-from situ.situation.policies.plan import PolicyPlan, partition_rows
+from situ.policies.enrichment.rows import concat, from_blob, to_blob
+from situ.policies.kernel.kernel import Kernel
+from situ.policies.kernel.state import KernelState
+from situ.policies.plan import Leaf, PolicyPlan, partition_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,7 +75,7 @@ def rows_of(blobs: Iterable[bytes]) -> dict[Leaf, pa.RecordBatch]:
     return {leaves[number]: concat(leaves[number], batches) for number, batches in together.items()}
 
 
-def step(bucket: int, state: State, blobs: list[bytes], watermark: int) -> tuple[State, dict[str, int]]:
+def step(bucket: int, state: KernelState, blobs: list[bytes], watermark: int) -> tuple[KernelState, dict[str, int]]:
     rows = rows_of(blobs)
     after, detected = kernel(bucket).step(state, rows, watermark, {})
     taken = sum(each.num_rows for each in rows.values())
@@ -116,7 +115,7 @@ def _collected(taken: list[int], frame: DataFrame, number: int) -> None:
 
 # ── with states in files ──────────────────────────────────────────────────────────────────────────
 
-_held: dict[tuple[Path, int], tuple[int, State]] = {}
+_held: dict[tuple[Path, int], tuple[int, KernelState]] = {}
 """What a worker has in memory: the batch after which that was the state."""
 
 
@@ -138,7 +137,7 @@ def in_files(folder: Path, number: int, journal: bool, batches: Iterable[pa.Reco
         yield pa.RecordBatch.from_pylist([found], schema=FOUND)
 
 
-def _restored(folder: Path, bucket: int, number: int) -> State:
+def _restored(folder: Path, bucket: int, number: int) -> KernelState:
     """From memory; or from the last state that was written whole, and what came since."""
     held = _held.get((folder, bucket))
     if held is not None and held[0] == number:

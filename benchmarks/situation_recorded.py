@@ -43,13 +43,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 from benchmarks.situation_events import domain, security_plan
-from situ.situation.enrichment.enrich import Enrichment, Observed
-from situ.situation.enrichment.known import Knowledge
-from situ.situation.enrichment.rows import BASE
-from situ.situation.kernel.kernel import Kernel
-from situ.situation.meaning.detection import Cause, Instances, Observation
-from situ.situation.meaning.reference import detect
-from situ.situation.policies.plan import PolicyPlan
+from situ.policies.enrichment.enrich import Enrichment, PushObservations
+from situ.policies.enrichment.instances import InstanceColumns
+from situ.policies.enrichment.rows import BASE
+from situ.policies.kernel.kernel import Kernel
+from situ.policies.model import Cause, InstancesByConcept, Observation
+from situ.policies.plan import PolicyPlan
+from situ.policies.reference import detect
 
 MILLI, SECOND = 1_000, 1_000_000
 WINDOW, LATENESS, NEAR = 5 * SECOND, 2 * SECOND, 5.0
@@ -248,7 +248,7 @@ def plan() -> PolicyPlan:
     return security_plan(domain(), window=WINDOW // SECOND)
 
 
-def instances(persons: pa.Table, rooms: pa.Table) -> Instances:
+def instances(persons: pa.Table, rooms: pa.Table) -> InstancesByConcept:
     """The tables as the policy knows them."""
     return {
         "person": {row["id"]: {"status": row["status"]} for row in persons.to_pylist()},
@@ -259,7 +259,7 @@ def instances(persons: pa.Table, rooms: pa.Table) -> Instances:
     }
 
 
-def observed(events: pa.RecordBatch | pa.Table, enrichment: Enrichment) -> Observed:
+def observed(events: pa.RecordBatch | pa.Table, enrichment: Enrichment) -> PushObservations:
     """Events as enrichment takes them."""
     count = events.num_rows
     coordinates = {("position", "x"): "x", ("position", "y"): "y"}
@@ -276,13 +276,13 @@ def observed(events: pa.RecordBatch | pa.Table, enrichment: Enrichment) -> Obser
         names=[*BASE.names, "x", "y"],
     )
     rows = table.combine_chunks().to_batches()[0] if count else pa.RecordBatch.from_pylist([], schema=table.schema)
-    return Observed(concept="person", attribute="position", rows=rows)
+    return PushObservations(concept="person", attribute="position", rows=rows)
 
 
 def expected(events: pa.Table, persons: pa.Table, rooms: pa.Table, at_once: int = 100_000) -> pa.Table:
     """What our kernel detects, in one partition, of events in the order of time."""
     of = plan()
-    kernel, knowledge = Kernel(of), Knowledge(of.ontology)
+    kernel, knowledge = Kernel(of), InstanceColumns(of.ontology)
     enrichment = Enrichment((each.leaf for each in of.leaves), of.ontology)
     known = instances(persons, rooms)
     knowledge.take(known)

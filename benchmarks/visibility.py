@@ -10,13 +10,18 @@ from dataclasses import replace
 
 from benchmarks.bench import Bench
 from benchmarks.harness import Plot, Scenario, Taken, Variant, Verdict
-from situ.tags import TagSet
-from situ.visibility.bits import NO_NUMBERS
-from situ.visibility.compile import compile_visibility, number_filters
-from situ.visibility.families import Sets
-from situ.visibility.graph import Dimension, Filter, Scope, ScopeGraph
-from situ.visibility.plan import ALWAYS_PAIR, NEVER_PAIR, Pair, VisibilityPlan
-from situ.visibility.plan import Verdict as Kind
+from situ.lang.tags import TagSet
+from situ.scopes.filter_sets import NO_NUMBERS, FilterSets
+from situ.scopes.graph import BoundaryFilter, Dimension, Scope, ScopeGraph
+from situ.scopes.visibility_plan import (
+    ALWAYS_PAIR,
+    NEVER_PAIR,
+    TagSetPair,
+    VisibilityPlan,
+    compile_visibility,
+    number_filters,
+)
+from situ.scopes.visibility_plan import Verdict as Kind
 
 DIMENSIONS = 3
 SCOPES, TAGS, FILTERS = 1_000, 200, 200
@@ -27,8 +32,8 @@ DECISIONS = 200_000
 def _graph(scopes: int, filters: int, dice: random.Random) -> ScopeGraph:
     """Trees with about eight members a scope, every third scope in two others; three of ten interfaces filter."""
 
-    def interface() -> Filter | None:
-        return Filter(text=f"level = {dice.randrange(filters)}") if dice.random() < 0.3 else None
+    def interface() -> BoundaryFilter | None:
+        return BoundaryFilter(text=f"level = {dice.randrange(filters)}") if dice.random() < 0.3 else None
 
     def dimension(name: str) -> Dimension:
         made: dict[str, Scope] = {}
@@ -127,7 +132,7 @@ def _compile_verdicts(medians: dict[str, float]) -> list[Verdict]:
     ]
 
 
-def _decide(pair: Pair, bits: int) -> Callable[[], Taken]:
+def _decide(pair: TagSetPair, bits: int) -> Callable[[], Taken]:
     """As the edge does it: one look-up by the places of both tag sets, then the pair with the bits."""
     rows = tuple(tuple(pair for _ in range(TAGS)) for _ in range(TAGS))
     places = [(place % TAGS, place * 7 % TAGS) for place in range(DECISIONS)]
@@ -145,12 +150,12 @@ def _decision_variants(bench: Bench) -> list[Variant]:
     # None of the sets but the last is contained in the bits, so all are looked at.
     sets = tuple(0b11 << (40 * place) for place in range(4))
     bits = sum(1 << (40 * place) for place in range(4))
-    deep = Pair(Kind.DEPENDS, tuple(Sets((*sets[:3], 1)) for _ in range(3)))
+    deep = TagSetPair(Kind.DEPENDS, tuple(FilterSets((*sets[:3], 1)) for _ in range(3)))
     return [
         Variant(name="never", work=_decide(NEVER_PAIR, bits)),
         Variant(name="always", work=_decide(ALWAYS_PAIR, bits)),
-        Variant(name="depends on 1 set", work=_decide(Pair(Kind.DEPENDS, (Sets(sets[:1]),)), bits)),
-        Variant(name="depends on 4 sets", work=_decide(Pair(Kind.DEPENDS, (Sets(sets),)), bits)),
+        Variant(name="depends on 1 set", work=_decide(TagSetPair(Kind.DEPENDS, (FilterSets(sets[:1]),)), bits)),
+        Variant(name="depends on 4 sets", work=_decide(TagSetPair(Kind.DEPENDS, (FilterSets(sets),)), bits)),
         Variant(name="3 dimensions of 4 sets", work=_decide(deep, bits)),
     ]
 

@@ -9,15 +9,15 @@ from functools import cache
 
 from benchmarks.bench import Bench
 from benchmarks.harness import Plot, Scenario, Taken, Variant, Verdict
-from situ.deployment import Deployment
-from situ.deployment.plan import Plan, compile_plan
 from situ.event.lines import encode_rows, stamped_lines
 from situ.event.row import Row
-from situ.subscription.model import Advertisement, Subscription
-from situ.tags import NO_TAGS, TagSet
-from situ.types.model import LONG, STRING, Attribute, Struct
-from situ.types.table import Types
-from situ.visibility.graph import NO_SCOPES, Dimension, Filter, Scope, ScopeGraph
+from situ.lang.tags import NO_TAGS, TagSet
+from situ.lang.types.model import LONG, STRING, Attribute, Struct
+from situ.lang.types.table import Types
+from situ.model import Deployment
+from situ.routing.model import Advertisement, Subscription
+from situ.scopes.graph import NO_SCOPES, BoundaryFilter, Dimension, Scope, ScopeGraph
+from situ.stages.plan import Plan, compile_plan
 
 EVENTS, MESSAGE = 20_000, 500
 SUBSCRIPTIONS, DESKS = 1_000, 50
@@ -30,7 +30,7 @@ def _graph(filters: int) -> ScopeGraph:
     """A site with desks, each with one of so many filters at its entrance, and a gate that events leave."""
     scopes = {"site": Scope(name="site"), "gate": Scope(name="gate", containers=("site",))}
     for number in range(DESKS):
-        entrance = Filter(text=f"level >= {number % filters}") if filters else None
+        entrance = BoundaryFilter(text=f"level >= {number % filters}") if filters else None
         scopes[f"desk{number}"] = Scope(name=f"desk{number}", containers=("site",), input=entrance)
     return ScopeGraph(dimensions={"place": Dimension(name="place", closed=True, scopes=scopes)})
 
@@ -96,7 +96,9 @@ def _work(plan: Plan, count: int) -> Callable[[], Taken]:
 def _replayed(count: int) -> Callable[[], Taken]:
     """Events that were stamped under other scopes: decided by both, and asked what is new."""
     before = _plan(FILTERS)
-    gate = replace(before.deployment.scopes.dimensions["place"].scopes["gate"], output=Filter(text="level >= 1"))
+    gate = replace(
+        before.deployment.scopes.dimensions["place"].scopes["gate"], output=BoundaryFilter(text="level >= 1")
+    )
     place = before.deployment.scopes.dimensions["place"]
     graph = ScopeGraph(dimensions={"place": replace(place, scopes={**place.scopes, "gate": gate})})
     now = compile_plan(replace(before.deployment, scopes=graph, epoch=2), before)

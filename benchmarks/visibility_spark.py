@@ -11,7 +11,7 @@ from benchmarks.harness import Scenario, Taken, Variant, Verdict
 from benchmarks.interpretation_events import FLAT, PER_MESSAGE
 from benchmarks.interpretation_spark import CLIENTS, drained
 from benchmarks.zones import Ingress, Sent, open_zone
-from situ.tags import NO_TAGS, TagSet
+from situ.lang.tags import NO_TAGS, TagSet
 
 WITHOUT, SETTLED, FILTERED = "without scopes", "always or never", "by four filters"
 GOALS = {SETTLED: 0.95, FILTERED: 0.85}

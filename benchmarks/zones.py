@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from situ.bus.blocking import BlockingBus
-from situ.bus.names import Names, shard_of
+from situ.bus.sync_bus import BlockingBus
 from situ.event.message import CLIENT, CONTEXT, COUNT, ID, KEY, RECEIVED, EventKey, Message, message_id
+from situ.event.subjects import BusNames, shard_of
 from situ.project.check import check_folder
-from situ.subscription.model import Subscription
+from situ.routing.model import Subscription
 from tests.nats_server import nats_server
 from tests.project_files import write
 from tests.zone import Zone
@@ -44,7 +44,7 @@ def open_zone(folder: Path, files: Mapping[str, str], subscriptions: Iterable[Su
     deployment = replace(deployment, subscriptions={**deployment.subscriptions, **more})
     with nats_server(folder / "nats") as server, BlockingBus(server.address(), name="bench") as bus:
         bus.prepare(deployment.settings)
-        zone = Zone(server, bus, server.address(), deployment, Names("main"))
+        zone = Zone(server, bus, server.address(), deployment, BusNames("main"))
         zone.publish(deployment)
         yield zone
 
@@ -88,7 +88,7 @@ class Ingress:
         self.stored_in = time.perf_counter() - began
         self._intact = not again
 
-    def _messages_of(self, names: Names) -> Iterator[Message]:
+    def _messages_of(self, names: BusNames) -> Iterator[Message]:
         reached: dict[str, int] = defaultdict(lambda: 1)
         for number in range(self.messages):
             sent = self._parts[number % len(self._parts)]

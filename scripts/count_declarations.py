@@ -18,9 +18,9 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
 
-from situ.documents import parse_yaml
-from situ.documents.nodes import Mapping, Node, Scalar
-from situ.documents.nodes import Sequence as Items
+from situ.lang.documents import parse_yaml
+from situ.lang.documents.nodes import MappingNode, Node, ScalarNode
+from situ.lang.documents.nodes import SequenceNode as Items
 
 FOLDERS = ("contexts", "functions")
 LEFT_OUT = ("types", "events", "units")
@@ -61,7 +61,7 @@ def count(project: Path) -> tuple[int, dict[str, int]]:
 
 def _of_text(text: str) -> Iterator[str]:
     root = parse_yaml(text, "").root
-    entries = root.entries if isinstance(root, Mapping) else ()
+    entries = root.entries if isinstance(root, MappingNode) else ()
     starts = Counter(_line(text, node) for key, node in entries for node in _declared(key.text, node))
     section = ""
     for number, line in enumerate(text.splitlines()):
@@ -84,19 +84,19 @@ def _declared(section: str, node: Node) -> Iterator[Node]:
         case "maps", Items(items=items):
             for item in items:
                 yield item
-                attributes = item.get("attributes") if isinstance(item, Mapping) else None
-                if isinstance(attributes, Mapping):
+                attributes = item.get("attributes") if isinstance(item, MappingNode) else None
+                if isinstance(attributes, MappingNode):
                     yield from (key for key, _ in attributes.entries)
         case "rules", Items(items=items):
             yield from items
-        case "rules", Mapping(entries=entries):
+        case "rules", MappingNode(entries=entries):
             for _, rules in entries:
                 yield from _declared("rules", rules)
-        case "functions", Mapping(entries=entries):
+        case "functions", MappingNode(entries=entries):
             yield from (key for key, _ in entries)
 
 
-def _line(text: str, node: Node | Scalar) -> int:
+def _line(text: str, node: Node | ScalarNode) -> int:
     return text.count("\n", 0, node.start)
 
 

@@ -1,4 +1,4 @@
-"""Write src/situ/situation/language/grammar_table.py: the parser that lark makes of grammar.lark.
+"""Write src/situ/policies/language/grammar_table.py: the parser that lark makes of grammar.lark.
 
 To make it takes a tenth of the time of a check. Run this after a change of the grammar or an update of lark; a test
 tells when it is due, and until then the parser is made afresh each time.
@@ -11,7 +11,7 @@ from pathlib import Path
 from lark.grammar import Rule
 from lark.lexer import TerminalDef
 
-from situ.situation.language.parse import build_grammar, grammar_key
+from situ.policies.language.parse import build_grammar, grammar_key
 
 TABLE = Path(__file__).parents[1] / "src" / "situ" / "situation" / "language" / "grammar_table.py"
 

@@ -13,7 +13,7 @@ from nats.aio.msg import Msg
 
 from situ.bus.address import Address
 from situ.bus.credentials import ClientCredentials, make_seed, public_key, write_secret
-from situ.bus.permissions import Principal, inbox_of, users
+from situ.protocol.permissions import BusPrincipal, inbox_of, users
 from tests.nats_server import NatsServer
 
 ZONE = "main"
@@ -27,7 +27,7 @@ class AdmittingServer(NatsServer):
         self.seeds = {name: make_seed() for name in clients}
         run = make_seed()
         (folder / "run").write_text(run)
-        known = [Principal(name=name, key=public_key(seed)) for name, seed in self.seeds.items()]
+        known = [BusPrincipal(name=name, key=public_key(seed)) for name, seed in self.seeds.items()]
         block = users(ZONE, known, f"{{ nkey: {public_key(run)} }}")
         super().__init__(folder, config=f"authorization {{\n{block}\n}}", token="")
         for name in clients:

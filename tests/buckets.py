@@ -9,33 +9,33 @@ from pathlib import Path
 import pyarrow as pa
 
 from situ.bus.address import Address
-from situ.deployment.detecting import Detecting
-from situ.pipeline import detect
-from situ.pipeline.detect import Share, work
-from situ.pipeline.offsets import Offset
+from situ.lang.types.table import Types
+from situ.policies.enrichment.instances import InstanceColumns
+from situ.policies.enrichment.observations import observation_batches
+from situ.policies.enrichment.rows import to_blob
+from situ.policies.kernel.detections import DetectionBatch, detections_of
+from situ.policies.model import Detection, sort_detections
 from situ.settings.model import Defaults
-from situ.situation.enrichment.known import Knowledge
-from situ.situation.enrichment.observe import observed
-from situ.situation.enrichment.rows import to_blob
-from situ.situation.kernel.reporting import Detected, detections_of
-from situ.situation.meaning.detection import Detection, in_order
 from situ.sources.model import Push
-from situ.types.table import Types
+from situ.spark import detect
+from situ.spark.checkpoint import Offset
+from situ.spark.detect import BatchShare, work
+from situ.stages.detect.detection_plan import DetectionPlan
 from tests.situations import Case, batches
 
 
 def found_in_buckets(case: Case, folder: Path, buckets: int = 2) -> list[Detection]:
     """What the buckets of a case find; they go from worker to worker and back, and workers are replaced."""
     dice = random.Random(case.seed)
-    detecting = Detecting([case.policy], case.ontology, pushes(case), {}, Types(types={}), Defaults())
-    knowledge = Knowledge(case.ontology)
+    detecting = DetectionPlan([case.policy], case.ontology, pushes(case), {}, Types(types={}), Defaults())
+    knowledge = InstanceColumns(case.ontology)
     knowledge.take(case.instances)
     begin, found = Offset(), list[Detection]()
     hands: list[dict[tuple[str, int], detect._InHand]] = [{}, {}]
     for number, batch in enumerate(batches(case, dice), 1):
         end = Offset(seq=number, version=1, clock=number)
-        rows = detecting.enrichment.run(observed(batch.observations, detecting.enrichment), knowledge).rows
-        share = Share(
+        rows = detecting.enrichment.run(observation_batches(batch.observations, detecting.enrichment), knowledge).rows
+        share = BatchShare(
             address=Address(servers=("nowhere",), zone="main"),
             checkpoint=folder,
             begin=begin,
@@ -53,7 +53,7 @@ def found_in_buckets(case: Case, folder: Path, buckets: int = 2) -> list[Detecti
                 answer = work(share, detecting, lambda: detecting, case.instances, bucket, blobs)
             found += _detections(case.policy.name, answer.detections.get(case.policy.name))
         begin = end
-    return in_order(found)
+    return sort_detections(found)
 
 
 def pushes(case: Case) -> dict[str, Push]:
@@ -74,4 +74,4 @@ def pushes(case: Case) -> dict[str, Push]:
 
 def _detections(policy: str, stream: bytes | None) -> list[Detection]:
     batches = pa.ipc.open_stream(stream) if stream is not None else ()
-    return [each for batch in batches for each in detections_of(policy, Detected(batch))]
+    return [each for batch in batches for each in detections_of(policy, DetectionBatch(batch))]

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from scripts.count_declarations import apply
-from situ.deployment.snapshot import Deployment
-from situ.errors import Problems
-from situ.interpretation.model import Context, Direction
-from situ.interpretation.transformation import Transformation, transformations
+from situ.contexts.model import Context, Direction
+from situ.contexts.transform.transformation import Transformation, transformations
+from situ.lang.problems import Problems
+from situ.lang.types.json_codec import decoder
+from situ.model.deployment import Deployment
 from situ.project.check import check_folder
-from situ.types.decode import decoder
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 CONTEXTS = {

@@ -11,15 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from situ.deployment import Deployment
-from situ.deployment.acting import acted, published_by
-from situ.situation.enrichment.observe import observe
-from situ.situation.meaning import lifecycle
-from situ.situation.meaning.detection import Instances
-from situ.situation.meaning.lifecycle import Transition
-from situ.situation.meaning.reference import detect
-from situ.situation.policies.leaves import parts
-from situ.situation.policies.policy import Policy, Side
+from situ.model import Deployment
+from situ.policies import lifecycle
+from situ.policies.actions.action_events import action_events, published_by
+from situ.policies.enrichment.observations import observe
+from situ.policies.lifecycle import SituationTransition
+from situ.policies.model import InstancesByConcept, Policy, Side
+from situ.policies.plan import literal_relations
+from situ.policies.reference import detect
 
 FOREVER = 1 << 60
 
@@ -39,7 +38,7 @@ class Said:
 class Meaning:
     """What policies tell, and the events that their actions come to."""
 
-    told: tuple[Transition, ...]
+    told: tuple[SituationTransition, ...]
     acted: tuple[Said, ...]
 
     def before(self, instant: int) -> Meaning:
@@ -50,9 +49,9 @@ class Meaning:
         )
 
 
-def meaning_of(deployment: Deployment, events: Iterable[Said], instances: Instances) -> Meaning:
+def meaning_of(deployment: Deployment, events: Iterable[Said], instances: InstancesByConcept) -> Meaning:
     """What the policies of a deployment come to, given these events."""
-    known, told, done = list(events), list[Transition](), list[Said]()
+    known, told, done = list(events), list[SituationTransition](), list[Said]()
     for policy in in_order_of_feeding(deployment):
         observations = list(observe(known, deployment.push, deployment.types))
         found = detect(policy, deployment.ontology, observations, instances)
@@ -61,7 +60,7 @@ def meaning_of(deployment: Deployment, events: Iterable[Said], instances: Instan
         new = [
             Said(type=each.type, id=each.id, source=policy.name, time=one.time, data=json.loads(each.data))
             for one in transitions
-            for each in acted(one, policy, deployment.actions, deployment.ontology, instances)
+            for each in action_events(one, policy, deployment.actions, deployment.ontology, instances)
         ]
         done += new
         known += new
@@ -87,5 +86,7 @@ def in_order_of_feeding(deployment: Deployment) -> list[Policy]:
 
 
 def _sides(policy: Policy) -> list[Side]:
-    relations = [part.relation for clause in policy.clauses for literal in clause for part in parts(literal)]
+    relations = [
+        part.relation for clause in policy.clauses for literal in clause for part in literal_relations(literal)
+    ]
     return [side for relation in relations for side in relation.sides]

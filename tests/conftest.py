@@ -44,7 +44,7 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one Spark session, started by the first test that asks: a run without such tests starts no Java."""
-    from situ.pipeline.session import open_session
+    from situ.spark.session import open_session
 
     session = open_session(app="situ-tests")
     yield session

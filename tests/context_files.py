@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from textwrap import dedent
 
-from situ.documents import Document, parse_yaml
-from situ.errors import Problem, Problems
-from situ.expr.definitions import load_functions
-from situ.expr.faults import find_faults
-from situ.interpretation.contexts import Contexts
-from situ.interpretation.declare import declare_contexts
-from situ.interpretation.load import define_contexts, root_declarations
-from situ.types.load import load_types
-from situ.types.model import STRING, TIMESTAMP, Attribute, Decimal, Struct
+from situ.contexts.declarations import declare_contexts
+from situ.contexts.load import define_contexts, root_declarations
+from situ.contexts.table import Contexts
+from situ.lang.documents import Document, parse_yaml
+from situ.lang.expr.definitions import load_functions
+from situ.lang.expr.faults import find_faults
+from situ.lang.problems import Problem, Problems
+from situ.lang.types.model import STRING, TIMESTAMP, Attribute, Decimal, Struct
+from situ.lang.types.resolve import load_types
 
 FX_RATES = Struct(
     "",

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from situ.documents import parse_yaml
-from situ.errors import Problem, Problems, SituError
-from situ.expr.definitions import load_functions
-from situ.situation.domain.domain import Domain
-from situ.situation.domain.load_ontology import load_ontology
-from situ.situation.domain.ontology import End
-from situ.situation.language.parse import parse_policy
-from situ.situation.policies.check_policy import check_policy
-from situ.situation.policies.policy import Policy
-from situ.types.load import load_types
+from situ.lang.documents import parse_yaml
+from situ.lang.expr.definitions import load_functions
+from situ.lang.problems import Problem, Problems, SituError
+from situ.lang.types.resolve import load_types
+from situ.policies.check.domain import Domain
+from situ.policies.check.policy import check_policy
+from situ.policies.language.parse import parse_policy
+from situ.policies.model import Policy
+from situ.policies.ontology.load import load_ontology
+from situ.policies.ontology.model import ConceptAttribute
 
 BUILDING = """
 version: 1
@@ -92,7 +92,9 @@ def domain(ontology: str, fed: Iterable[str], functions: str = "", types: str = 
     defined = load_functions(declared, known, problems)
     loaded = load_ontology([parse_yaml(ontology, "ontology.yaml")], known, defined.callable, problems)
     problems.raise_errors()
-    ends = frozenset(End(concept=concept, attribute=name) for concept, name in (each.split(".") for each in fed))
+    ends = frozenset(
+        ConceptAttribute(concept=concept, attribute=name) for concept, name in (each.split(".") for each in fed)
+    )
     return Domain(ontology=loaded, fed=ends, types=known)
 
 

@@ -13,17 +13,17 @@ from typing import Any
 
 from situ.bus.interface import Bus
 from situ.bus.memory import MemoryBus
-from situ.bus.names import Names
 from situ.bus.nats import open_bus
-from situ.edge.connecting import connect
+from situ.client.client import Client
+from situ.client.connection import connect
+from situ.client.events import Event
 from situ.edge.engine import EdgeEngine
-from situ.edge.event import Event
-from situ.edge.node import Node
-from situ.edge.router import Router
-from situ.event.message import Stored
+from situ.event.message import StoredMessage
+from situ.event.subjects import BusNames
 from situ.project.check import check_folder
 from situ.registry import Registry, open_registry
 from situ.registry.snapshots import publish_deployment, restore_deployments
+from situ.router.router import Router
 from tests.nats_server import NatsServer
 from tests.project_files import write
 
@@ -51,8 +51,8 @@ class EdgeZone:
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     @property
-    def names(self) -> Names:
-        return Names(self.bus.zone)
+    def names(self) -> BusNames:
+        return BusNames(self.bus.zone)
 
     async def start(self) -> None:
         """Start engine and router; on a zone of Spark's, the router alone."""
@@ -102,7 +102,7 @@ class EdgeZone:
         self.engine._tasks[-1] = asyncio.create_task(self.engine._detection.run(stuck))
         return telling
 
-    def connect(self, client: str, **options: Any) -> AbstractAsyncContextManager[Node]:
+    def connect(self, client: str, **options: Any) -> AbstractAsyncContextManager[Client]:
         if self.server is None:
             options["bus"] = self.bus
         else:
@@ -114,7 +114,7 @@ class EdgeZone:
         assert self.server is not None
         return f"nats://{self.server.token}@127.0.0.1:{self.server.port}"
 
-    async def messages(self, stream: str) -> list[Stored]:
+    async def messages(self, stream: str) -> list[StoredMessage]:
         return [stored async for stored in self.bus.read(stream, 1)]
 
 

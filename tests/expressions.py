@@ -12,8 +12,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from situ.expr.scope import Scope, Variable
-from situ.types.model import (
+from situ.lang.expr.scope import NameScope, Variable
+from situ.lang.types.model import (
     BOOLEAN,
     BYTES,
     DATE,
@@ -30,7 +30,7 @@ from situ.types.model import (
     Struct,
     Type,
 )
-from situ.units import Units
+from situ.lang.units import Units
 
 UNITS = Units({"EUR": "currency"})
 M, CELSIUS = UNITS.parse("m"), UNITS.parse("degC")
@@ -77,8 +77,8 @@ ROW = Struct(
 )
 
 
-def row_scope(*, trusted: bool = True) -> Scope:
-    return Scope(variables={"data": Variable(type=ROW, trusted=trusted)}, bare="data", units=UNITS)
+def row_scope(*, trusted: bool = True) -> NameScope:
+    return NameScope(variables={"data": Variable(type=ROW, trusted=trusted)}, bare="data", units=UNITS)
 
 
 # ── rows ──────────────────────────────────────────────────────────────────────────────────────────

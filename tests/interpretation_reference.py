@@ -10,8 +10,8 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from situ.interpretation.model import Context, Direction, Pattern, Qualifier, Rule
-from situ.types.model import ListOf, Named, Struct, Type
+from situ.contexts.model import Context, Direction, Pattern, Qualifier, Rule
+from situ.lang.types.model import ListOf, Named, Struct, Type
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from situ.quality.cost import FREE, Cost
-from situ.quality.declared import NO_QUALITY, Quality
-from situ.quality.effects import Effect, Keep, Reply, Shaped, Tell, Wake
-from situ.quality.expectation import Expectation, Need
-from situ.quality.feedback import Advice, StateChange, Usage, feedback_from_json
-from situ.quality.inputs import Deployed, Input, Relevance, Restored, Tick
-from situ.quality.negotiator import new_state, step
-from situ.quality.profile import Capability, Mode, Profile
-from situ.quality.property import BUILT_IN
-from situ.quality.shape import Shape
-from situ.quality.state import State
+from situ.quality.model.costs import FREE, Cost
+from situ.quality.model.declarations import BUILT_IN, NO_QUALITY, Capability, Expectation, Mode, Need, Profile, Quality
+from situ.quality.model.shapes import Shape
+from situ.quality.negotiation.feedback import Advice, StateChange, Usage, feedback_from_json
+from situ.quality.negotiation.inputs_and_effects import (
+    Deployed,
+    Effect,
+    Input,
+    NotifyClient,
+    Relevance,
+    Reply,
+    Restored,
+    ShapesChanged,
+    StoreValues,
+    Tick,
+    Wake,
+)
+from situ.quality.negotiation.negotiator import new_state, step
+from situ.quality.negotiation.state import NegotiatorState
 
 START = 1_000_000.0
 
@@ -46,7 +54,7 @@ class Host:
     tickets: int = 0
     messages: int = 0
     """All that were sent, repeated ones among them."""
-    state: State = field(default_factory=new_state)
+    state: NegotiatorState = field(default_factory=new_state)
     wake: float | None = None
     unheard: list[Input] = field(default_factory=list)
     """Inputs that are on their way; whoever sent one tries again if it was not answered."""
@@ -96,26 +104,26 @@ class Host:
                 raise Killed
             self.lives -= 1
         match effect:
-            case Keep(values=values):
+            case StoreValues(values=values):
                 for key, value in values.items():
                     if value is None:
                         self.kept.pop(key, None)
                     else:
                         self.kept[key] = json.dumps(value, allow_nan=False)
-            case Shaped(shapes=shapes):
+            case ShapesChanged(shapes=shapes):
                 for subscription, shape in shapes.items():
                     if shape is None:
                         self.shapes.pop(subscription, None)
                     else:
                         self.shapes[subscription] = shape
-            case Tell():
+            case NotifyClient():
                 self._hear(effect)
             case Reply(ticket=ticket, result=result):
                 self.replies[ticket] = result
             case Wake(at=at):
                 self.wake = at
 
-    def _hear(self, tell: Tell) -> None:
+    def _hear(self, tell: NotifyClient) -> None:
         self.messages += 1
         message = feedback_from_json(json.loads(json.dumps(tell.message.as_json(), allow_nan=False)))
         assert message == tell.message

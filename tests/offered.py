@@ -4,41 +4,39 @@ from __future__ import annotations
 
 import random
 
-from situ.quality.cost import Constant, Cost, Points
-from situ.quality.expectation import Expectation, Need
-from situ.quality.profile import Capability, Mode, Profile
-from situ.quality.property import Property
+from situ.quality.model.costs import ConstantCost, Cost, PiecewiseCost
+from situ.quality.model.declarations import Capability, Expectation, Mode, Need, Profile, QualityProperty
 
 PROPERTIES = (
-    Property(name="rate", lo=0, hi=10, hop="worst", quantum=0),
-    Property(name="latency", lo=0, hi=10, maximise=False, hop="add", quantum=0),
-    Property(name="share", lo=0, hi=10, hop="multiply", quantum=0),
-    Property(name="trust", levels=("none", "low", "high"), lo=0, hi=2, quantum=0),
-    Property(name="drift", lo=0, hi=10, maximise=False, quantum=0),
+    QualityProperty(name="rate", lo=0, hi=10, hop="worst", quantum=0),
+    QualityProperty(name="latency", lo=0, hi=10, maximise=False, hop="add", quantum=0),
+    QualityProperty(name="share", lo=0, hi=10, hop="multiply", quantum=0),
+    QualityProperty(name="trust", levels=("none", "low", "high"), lo=0, hi=2, quantum=0),
+    QualityProperty(name="drift", lo=0, hi=10, maximise=False, quantum=0),
 )
 """One for every rule of hops, both directions, levels."""
 
 
-def value_of(dice: random.Random, about: Property) -> float:
+def value_of(dice: random.Random, about: QualityProperty) -> float:
     return float(dice.randint(int(about.lo), int(about.hi)))
 
 
-def some(dice: random.Random, properties: tuple[Property, ...], least: int) -> list[Property]:
+def some(dice: random.Random, properties: tuple[QualityProperty, ...], least: int) -> list[QualityProperty]:
     count = dice.choice([least, min(2, len(properties)), len(properties), dice.randint(least, len(properties))])
     return dice.sample(properties, count)
 
 
-def make_cost(dice: random.Random, about: Property, lb: float, ub: float) -> Cost:
+def make_cost(dice: random.Random, about: QualityProperty, lb: float, ub: float) -> Cost:
     if about.levels or dice.random() < 0.5 or lb == ub:
-        return Constant(float(dice.randint(0, 2)))
+        return ConstantCost(float(dice.randint(0, 2)))
     inner = sorted({lb, ub, *(dice.uniform(lb, ub) for _ in range(dice.randint(0, 2)))})
     costs = [float(dice.randint(0, 4)) for _ in inner]
     if dice.random() < 0.7:
         costs.sort(reverse=not about.maximise)
-    return Points(tuple(zip(inner, costs, strict=True)))
+    return PiecewiseCost(tuple(zip(inner, costs, strict=True)))
 
 
-def make_capability(dice: random.Random, about: Property) -> Capability:
+def make_capability(dice: random.Random, about: QualityProperty) -> Capability:
     lb, cv, ub = sorted(value_of(dice, about) for _ in range(3))
     return Capability(about=about, lb=lb, ub=ub, cv=cv, cost=make_cost(dice, about, lb, ub))
 
@@ -48,7 +46,7 @@ def make_profile(
     publisher: str,
     type: str = "t",
     *,
-    properties: tuple[Property, ...] = PROPERTIES,
+    properties: tuple[QualityProperty, ...] = PROPERTIES,
     modes: float = 0.3,
     version: int = 1,
 ) -> Profile:
@@ -78,7 +76,7 @@ def make_expectation(
     dice: random.Random,
     id: str,
     *,
-    properties: tuple[Property, ...] = PROPERTIES,
+    properties: tuple[QualityProperty, ...] = PROPERTIES,
     several: float = 0.0,
     order: int = 0,
 ) -> Expectation:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from situ.documents import parse_yaml
-from situ.errors import Problem, Problems
-from situ.expr.definitions import Functions, load_functions
-from situ.situation.domain.load_ontology import load_ontology
-from situ.situation.domain.ontology import Ontology
-from situ.types.table import Types
+from situ.lang.documents import parse_yaml
+from situ.lang.expr.definitions import Functions, load_functions
+from situ.lang.problems import Problem, Problems
+from situ.lang.types.table import Types
+from situ.policies.ontology.load import load_ontology
+from situ.policies.ontology.model import Ontology
 from tests.types_files import types_of
 
 NO_TYPES = types_of("types: {}")

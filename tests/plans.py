@@ -12,18 +12,30 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from situ.quality.actions import NO_ACTIONS, Actions
-from situ.quality.cost import Constant, Cost, Points, Table
-from situ.quality.declared import Action, Strategy
-from situ.quality.expectation import Expectation, Need
-from situ.quality.matching import State, match
-from situ.quality.problem import STAY, Problem, Target, point_at
-from situ.quality.profile import Capability, Mode, Profile
-from situ.quality.property import Property
+from situ.quality.match.satisfaction import Satisfaction, match
+from situ.quality.model.allocation_problem import (
+    NO_ACTIONS,
+    STAY,
+    AllocationProblem,
+    PublisherActions,
+    Target,
+    point_at,
+)
+from situ.quality.model.costs import ConstantCost, Cost, LevelCost, PiecewiseCost
+from situ.quality.model.declarations import (
+    Capability,
+    Expectation,
+    Mode,
+    Need,
+    Profile,
+    PublisherAction,
+    QualityProperty,
+    Strategy,
+)
 
-FAST = Property(name="fast", lo=0, hi=10)
-SLOW = Property(name="slow", lo=0, hi=10, maximise=False, determined_by="both")
-GRADE = Property(name="grade", levels=("low", "middle", "high"), lo=0, hi=2)
+FAST = QualityProperty(name="fast", lo=0, hi=10)
+SLOW = QualityProperty(name="slow", lo=0, hi=10, maximise=False, determined_by="both")
+GRADE = QualityProperty(name="grade", levels=("low", "middle", "high"), lo=0, hi=2)
 PROPERTIES = (FAST, SLOW, GRADE)
 Targets = Mapping[str, Target]
 
@@ -50,7 +62,7 @@ class Kind:
 ANY_KIND = Kind()
 
 
-def make_problem(seed: int, kind: Kind = ANY_KIND) -> Problem:
+def make_problem(seed: int, kind: Kind = ANY_KIND) -> AllocationProblem:
     dice = random.Random(seed)
     pools = ["one", "two"][: dice.choice((1, 1, 2))]
     least = kind.profiles if kind.dear else 1
@@ -58,7 +70,7 @@ def make_problem(seed: int, kind: Kind = ANY_KIND) -> Problem:
     subscriptions = [f"c{number}/s" for number in range(kind.expectations)]
     used = subscriptions if not kind.alternatives else subscriptions[: dice.randint(1, len(subscriptions))]
     count = dice.randint(kind.expectations if kind.dear else 1, kind.expectations)
-    return Problem(
+    return AllocationProblem(
         expectations=tuple(
             _expectation(dice, number, used[number] if not kind.alternatives else dice.choice(used), kind)
             for number in range(count)
@@ -93,11 +105,11 @@ def _profile(dice: random.Random, publisher: str, kind: Kind) -> Profile:
     )
 
 
-def _value(dice: random.Random, about: Property) -> int:
+def _value(dice: random.Random, about: QualityProperty) -> int:
     return dice.randint(0, int(about.hi))
 
 
-def _capability(dice: random.Random, about: Property, kind: Kind) -> Capability:
+def _capability(dice: random.Random, about: QualityProperty, kind: Kind) -> Capability:
     lb, cv, ub = sorted(float(_value(dice, about)) for _ in range(3))
     if kind.dear:
         lb, ub = about.lo, about.hi
@@ -105,16 +117,16 @@ def _capability(dice: random.Random, about: Property, kind: Kind) -> Capability:
     return Capability(about=about, lb=lb, ub=ub, cv=cv, cost=_cost(dice, about, lb, ub, kind))
 
 
-def _cost(dice: random.Random, about: Property, lb: float, ub: float, kind: Kind) -> Cost:
+def _cost(dice: random.Random, about: QualityProperty, lb: float, ub: float, kind: Kind) -> Cost:
     if dice.random() < 0.2:
-        return Constant(float(dice.randint(0, 3)))
+        return ConstantCost(float(dice.randint(0, 3)))
     between = [value for value in range(int(lb) + 1, int(ub)) if about.levels or dice.random() < 0.3]
     values = sorted({lb, *map(float, between), ub})
     costs = [float(dice.randint(0, 20 if kind.dear else 6)) for _ in values]
     if not kind.falling or dice.random() < 0.5:
         costs.sort(reverse=not about.maximise)
     pairs = tuple(zip(values, costs, strict=True))
-    return Table(pairs) if about.levels else Points(pairs)
+    return LevelCost(pairs) if about.levels else PiecewiseCost(pairs)
 
 
 def _expectation(dice: random.Random, number: int, subscription: str, kind: Kind) -> Expectation:
@@ -133,11 +145,14 @@ def _expectation(dice: random.Random, number: int, subscription: str, kind: Kind
     )
 
 
-def _actions(dice: random.Random) -> Actions:
-    return Actions(
+def _actions(dice: random.Random) -> PublisherActions:
+    return PublisherActions(
         tuple(
-            Action(
-                property=each.id, direction=direction, action="adaptPublisher", cost=Constant(float(dice.randint(0, 2)))
+            PublisherAction(
+                property=each.id,
+                direction=direction,
+                action="adaptPublisher",
+                cost=ConstantCost(float(dice.randint(0, 2))),
             )
             for each in PROPERTIES
             for direction in ("up", "down")
@@ -149,12 +164,12 @@ def _actions(dice: random.Random) -> Actions:
 # ── what plans do ──
 
 
-def relevant_to(problem: Problem, expectation: Expectation) -> list[Profile]:
+def relevant_to(problem: AllocationProblem, expectation: Expectation) -> list[Profile]:
     pools = problem.relevant[expectation.subscription]
     return [each for id, each in sorted(problem.profiles.items()) if problem.pools[id] in pools]
 
 
-def satisfied(problem: Problem, targets: Targets) -> frozenset[str]:
+def satisfied(problem: AllocationProblem, targets: Targets) -> frozenset[str]:
     points = {id: point_at(each, targets.get(id, STAY)) for id, each in problem.profiles.items()}
     found = set()
     for each in problem.expectations:
@@ -164,7 +179,7 @@ def satisfied(problem: Problem, targets: Targets) -> frozenset[str]:
     return frozenset(found)
 
 
-def results(problem: Problem, targets: Targets) -> dict[str, tuple[float, bool]]:
+def results(problem: AllocationProblem, targets: Targets) -> dict[str, tuple[float, bool]]:
     """Subscription → the highest utility among its satisfied alternatives, and whether there is one."""
     met = satisfied(problem, targets)
     found = {each.subscription: (0.0, False) for each in problem.expectations}
@@ -174,7 +189,7 @@ def results(problem: Problem, targets: Targets) -> dict[str, tuple[float, bool]]
     return found
 
 
-def cost_of_profile(problem: Problem, profile: Profile, target: Target) -> Fraction:
+def cost_of_profile(problem: AllocationProblem, profile: Profile, target: Target) -> Fraction:
     total = Fraction(0)
     for id, value in target.values.items():
         capability = profile.capabilities[id]
@@ -188,7 +203,7 @@ def cost_of_profile(problem: Problem, profile: Profile, target: Target) -> Fract
     return total
 
 
-def _acting(problem: Problem, about: Property, before: float, after: float) -> Fraction:
+def _acting(problem: AllocationProblem, about: QualityProperty, before: float, after: float) -> Fraction:
     if before == after:
         return Fraction(0)
     direction = "up" if after > before else "down"
@@ -196,12 +211,12 @@ def _acting(problem: Problem, about: Property, before: float, after: float) -> F
     return Fraction(min((each.cost.at(after) for each in fitting), default=0.0))
 
 
-def cost_of_plan(problem: Problem, targets: Targets) -> Fraction:
+def cost_of_plan(problem: AllocationProblem, targets: Targets) -> Fraction:
     costs = (cost_of_profile(problem, problem.profiles[id], each) for id, each in targets.items())
     return sum(costs, Fraction(0))
 
 
-def harms(problem: Problem, targets: Targets, before: Targets | None = None) -> bool:
+def harms(problem: AllocationProblem, targets: Targets, before: Targets | None = None) -> bool:
     then, now = results(problem, targets), results(problem, before or {})
     return any(then[each] < now[each] for each in now)
 
@@ -209,13 +224,13 @@ def harms(problem: Problem, targets: Targets, before: Targets | None = None) -> 
 # ── all plans ──
 
 
-def every_plan(problem: Problem) -> Iterator[dict[str, Target]]:
+def every_plan(problem: AllocationProblem) -> Iterator[dict[str, Target]]:
     ids = sorted(problem.profiles)
     for chosen in itertools.product(*(list(_targets(problem, problem.profiles[id])) for id in ids)):
         yield {id: target for id, target in zip(ids, chosen, strict=True) if target}
 
 
-def _targets(problem: Problem, profile: Profile) -> Iterator[Target]:
+def _targets(problem: AllocationProblem, profile: Profile) -> Iterator[Target]:
     asking = [each for each in problem.expectations if problem.pools[profile.id] in problem.relevant[each.subscription]]
     if not asking:  # whoever is relevant to nobody is left alone
         yield STAY
@@ -231,7 +246,7 @@ def _targets(problem: Problem, profile: Profile) -> Iterator[Target]:
             yield Target(values=moved, mode=mode)
 
 
-def _better_values(problem: Problem, capability: Capability, floors: Iterable[float]) -> list[float]:
+def _better_values(problem: AllocationProblem, capability: Capability, floors: Iterable[float]) -> list[float]:
     about = capability.about
     acting = (knot for each in problem.actions.declared if each.property == about.id for knot in each.cost.knots)
     return [
@@ -241,7 +256,7 @@ def _better_values(problem: Problem, capability: Capability, floors: Iterable[fl
     ]
 
 
-def best_plan(problem: Problem, name: str) -> dict[str, Target]:
+def best_plan(problem: AllocationProblem, name: str) -> dict[str, Target]:
     """By the rules of 4.2, in their order, and then by what breaks ties."""
     return min(
         (each for each in every_plan(problem) if is_permitted(problem, each)),
@@ -249,21 +264,21 @@ def best_plan(problem: Problem, name: str) -> dict[str, Target]:
     )
 
 
-def is_permitted(problem: Problem, targets: Targets) -> bool:
+def is_permitted(problem: AllocationProblem, targets: Targets) -> bool:
     budget = problem.strategy.budget
     affordable = budget is None or cost_of_plan(problem, targets) <= Fraction(budget)
     return affordable and not (problem.strategy.protect and harms(problem, targets))
 
 
-def usefulness(problem: Problem, targets: Targets) -> Fraction:
+def usefulness(problem: AllocationProblem, targets: Targets) -> Fraction:
     return sum((Fraction(value) for value, _ in results(problem, targets).values()), Fraction(0))
 
 
-def served(problem: Problem, targets: Targets) -> int:
+def served(problem: AllocationProblem, targets: Targets) -> int:
     return sum(has for _, has in results(problem, targets).values())
 
 
-def worth(problem: Problem, name: str, targets: Targets) -> tuple[object, ...]:
+def worth(problem: AllocationProblem, name: str, targets: Targets) -> tuple[object, ...]:
     """The less, the better."""
     cost = cost_of_plan(problem, targets)
     useful = usefulness(problem, targets)
@@ -274,13 +289,13 @@ def worth(problem: Problem, name: str, targets: Targets) -> tuple[object, ...]:
     return ([-each for each in sorted(_shares(problem, targets))], cost)
 
 
-def _shares(problem: Problem, targets: Targets) -> Iterator[float]:
+def _shares(problem: AllocationProblem, targets: Targets) -> Iterator[float]:
     for subscription, (value, has) in results(problem, targets).items():
         most = max(each.utility for each in problem.expectations if each.subscription == subscription)
         yield value / most if most else float(has)
 
 
-def _ties(problem: Problem, targets: Targets) -> tuple[object, ...]:
+def _ties(problem: AllocationProblem, targets: Targets) -> tuple[object, ...]:
     moved = sum(_moved(problem.profiles[id], each) for id, each in targets.items())
     return (
         len(targets),
@@ -305,12 +320,12 @@ def _rank(profile: Profile, targets: Targets) -> list[float]:
 # ── one at a time ──
 
 
-def pareto(problem: Problem) -> tuple[dict[str, Target], dict[str, str]]:
+def pareto(problem: AllocationProblem) -> tuple[dict[str, Target], dict[str, str]]:
     """The plan, and why those are declined that are."""
     plan: dict[str, Target] = {}
     declined: dict[str, str] = {}
     for each in problem.expectations:
-        out_of_reach = match(each, relevant_to(problem, each)).state is State.UNSATISFIED
+        out_of_reach = match(each, relevant_to(problem, each)).state is Satisfaction.UNSATISFIED
         if out_of_reach or each.id in satisfied(problem, plan):
             continue
         after, why = _adopted(problem, each, plan)
@@ -326,13 +341,15 @@ def pareto(problem: Problem) -> tuple[dict[str, Target], dict[str, str]]:
             plan = after
     met = satisfied(problem, plan)
     for each in problem.expectations:
-        able = match(each, relevant_to(problem, each)).state is State.SATISFIABLE
+        able = match(each, relevant_to(problem, each)).state is Satisfaction.SATISFIABLE
         if able and each.id not in met and not problem.strategy.protect:
             declined.setdefault(each.id, "conflict")
     return plan, {id: why for id, why in declined.items() if id not in met}
 
 
-def _adopted(problem: Problem, expectation: Expectation, plan: Targets) -> tuple[dict[str, Target] | None, str]:
+def _adopted(
+    problem: AllocationProblem, expectation: Expectation, plan: Targets
+) -> tuple[dict[str, Target] | None, str]:
     """The plan with whom it takes to satisfy an expectation, one after the other, each the best there is."""
     after = dict(plan)
     while expectation.id not in satisfied(problem, after):
@@ -346,7 +363,7 @@ def _adopted(problem: Problem, expectation: Expectation, plan: Targets) -> tuple
     return {id: each for id, each in after.items() if each}, ""
 
 
-def _forbidden(problem: Problem, then: Targets, now: Targets) -> str:
+def _forbidden(problem: AllocationProblem, then: Targets, now: Targets) -> str:
     if problem.strategy.protect and harms(problem, then, now):
         return "harm"
     budget = problem.strategy.budget
@@ -354,7 +371,7 @@ def _forbidden(problem: Problem, then: Targets, now: Targets) -> str:
 
 
 def _moves(
-    problem: Problem, expectation: Expectation, plan: Targets
+    problem: AllocationProblem, expectation: Expectation, plan: Targets
 ) -> Iterator[tuple[Fraction, int, str, int, Target]]:
     profiles = relevant_to(problem, expectation)
     points = {each.id: point_at(each, plan.get(each.id, STAY)) for each in profiles}
@@ -377,7 +394,9 @@ def _moves(
                 yield extra, changed, profile.id, place, target
 
 
-def _raised(problem: Problem, profile: Profile, id: str, need: Need, values: Mapping[str, float]) -> dict[str, float]:
+def _raised(
+    problem: AllocationProblem, profile: Profile, id: str, need: Need, values: Mapping[str, float]
+) -> dict[str, float]:
     """A value for a free property: it stays, or it is the cheapest of the floor and the knots beyond it."""
     capability, about = profile.capabilities[id], need.about
     if about.at_least(values.get(id, capability.cv), need.floor):
@@ -392,7 +411,7 @@ def _raised(problem: Problem, profile: Profile, id: str, need: Need, values: Map
     return {id: min(beyond, key=order)}
 
 
-def shuffled(problem: Problem, dice: random.Random, *, expectations: bool) -> Problem:
+def shuffled(problem: AllocationProblem, dice: random.Random, *, expectations: bool) -> AllocationProblem:
     """The same with everything in another order."""
 
     def mixed(mapping: Mapping[str, object]) -> dict[str, object]:

@@ -7,22 +7,22 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from situ.situation.language.syntax import (
+from situ.policies.language.syntax import (
     ActionText,
     AllOf,
     AnyOf,
     AttributeOf,
     Comparison,
-    ConceptDef,
+    ConceptDefinition,
     Condition,
-    Consumption,
+    ConsumptionMode,
     FollowedBy,
     MeasureOf,
     Name,
     PolicyText,
-    Property,
-    Relation,
-    Value,
+    PropertyText,
+    RelationText,
+    ValueText,
     When,
 )
 
@@ -201,13 +201,13 @@ def _lists() -> st.SearchStrategy[str]:
 
 
 properties = st.one_of(
-    st.builds(Property, _named(names), compared, scalars.map(Value)),
-    st.builds(Property, _named(names), st.just("like"), texts.map(Value)),
-    st.builds(Property, _named(names), st.just("in"), _lists().map(Value)),
+    st.builds(PropertyText, _named(names), compared, scalars.map(ValueText)),
+    st.builds(PropertyText, _named(names), st.just("like"), texts.map(ValueText)),
+    st.builds(PropertyText, _named(names), st.just("in"), _lists().map(ValueText)),
 )
 # Words that could begin `with property` or an option must not stand where those could.
 concepts = st.builds(
-    ConceptDef,
+    ConceptDefinition,
     _named(names.filter(lambda word: word.lower() not in ("with", "window", "lateness", "hold", "consumption"))),
     _named(names.filter(lambda word: word.lower() != "with")),
     st.lists(properties, max_size=3).map(tuple),
@@ -217,15 +217,15 @@ firsts = names.filter(lambda word: word.lower() != "within")
 operands = st.one_of(
     st.builds(MeasureOf, _named(firsts), _named(names), _named(names)),
     st.builds(AttributeOf, _named(firsts), _named(names)),
-    scalars.map(Value),
+    scalars.map(ValueText),
 )
 relations = st.builds(
-    Relation,
+    RelationText,
     _named(firsts),
     _named(names),
     _named(names),
     negated=st.booleans(),
-    parameter=st.none() | parameters.map(Value),
+    parameter=st.none() | parameters.map(ValueText),
     says_is=st.booleans(),
     says_of=st.booleans(),
 )
@@ -252,7 +252,7 @@ def policies(draw: st.DrawFn) -> PolicyText:
         window=draw(st.none() | durations),
         lateness=draw(st.none() | durations),
         hold=draw(st.none() | durations),
-        consumption=draw(st.none() | st.sampled_from(Consumption)),
+        consumption=draw(st.none() | st.sampled_from(ConsumptionMode)),
         concepts=tuple(draw(st.lists(concepts, min_size=1, max_size=4))),
         conditions=lines[0] if len(lines) == 1 else AllOf(tuple(lines), lines=True),
         when=draw(st.none() | st.sampled_from(When)),

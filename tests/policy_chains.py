@@ -13,24 +13,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from situ.deployment import Deployment
-from situ.deployment.detecting import Detecting
-from situ.deployment.happening import messages_of
-from situ.deployment.progress import Progress
 from situ.event.instants import microseconds
 from situ.event.message import split_lines
 from situ.event.row import Row
+from situ.lang.types.scalars import read_timestamp
+from situ.model import Deployment
+from situ.policies import lifecycle
+from situ.policies.enrichment.observations import observe
+from situ.policies.model import InstancesByConcept
+from situ.policies.reference import detect
 from situ.project.check import check_folder
-from situ.situation.enrichment.observe import observe
-from situ.situation.meaning import lifecycle
-from situ.situation.meaning.detection import Instances
-from situ.situation.meaning.reference import detect
-from situ.types.scalars import read_timestamp
+from situ.stages.detect.detection_plan import DetectionPlan
+from situ.stages.detect.progress import DetectionProgress
+from situ.stages.detect.situation_events import situation_messages
 from tests.project_files import write
 
 START, SECOND = 1_790_000_000_000_000, 1_000_000
 FOREVER = 10_000 * SECOND
-INSTANCES: Instances = {"place": {name: {"limit": limit} for name, limit in (("low", 2.0), ("high", 6.0))}, "thing": {}}
+INSTANCES: InstancesByConcept = {
+    "place": {name: {"limit": limit} for name, limit in (("low", 2.0), ("high", 6.0))},
+    "thing": {},
+}
 FILES = {
     "types/all.yaml": "events:\n  Reading: {who: string, value: double}\n  Smoke: {who: string, value: double}\n"
     "  Hot: {who: string, value: double}\n  Fire: {who: string, value: double}\n  Out: {who: string}\n",
@@ -178,15 +181,15 @@ LAST = tuple(
 
 def expected(deployment: Deployment, events: Iterable[Said]) -> list[Told]:
     """All that the policies publish, each after those that it reads, from all events at once."""
-    detecting, known = Detecting.of(deployment), list(events)
+    detecting, known = DetectionPlan.of(deployment), list(events)
     found: list[Told] = []
     for name in CONDITIONS:
         watch = detecting.watches[name]
         said = list(observe(known, detecting.push, deployment.types))
         detected = detect(watch.policy, deployment.ontology, said, INSTANCES)
         _, told = lifecycle.step({}, detected, START + FOREVER, watch.policy.hold)
-        progress, _ = Progress().adopted(detecting, None)
-        progress, messages = messages_of(told, detecting, None, progress, {}, INSTANCES)
+        progress, _ = DetectionProgress().adopted(detecting, None)
+        progress, messages = situation_messages(told, detecting, None, progress, {}, INSTANCES)
         published = [event for message in messages for event in published_in(message.body)]
         known += published
         found += [told_of(name, each) for each in published]

@@ -14,14 +14,13 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import situ
-from situ.edge.capabilities import Accept
-from situ.edge.node import Node
-from situ.edge.reaction import ReactionManager
-from situ.quality.feedback import Advice
+from situ.client.capabilities import Accept, ReactionManager
+from situ.client.client import Client
+from situ.quality.negotiation.feedback import Advice
 
 
 class Publisher:
-    def __init__(self, node: Node, options: argparse.Namespace) -> None:
+    def __init__(self, node: Client, options: argparse.Namespace) -> None:
         self.node = node
         self.rate: float = options.rate
         self.most: float = options.most

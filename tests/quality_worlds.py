@@ -7,21 +7,18 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from situ.quality.cost import FREE, Constant, Cost, Points, Table
-from situ.quality.expectation import Expectation, Need
-from situ.quality.formula import read_formula
-from situ.quality.profile import Capability, Mode, Profile
-from situ.quality.property import Property
+from situ.quality.model.costs import FREE, ConstantCost, Cost, LevelCost, PiecewiseCost, read_formula
+from situ.quality.model.declarations import Capability, Expectation, Mode, Need, Profile, QualityProperty
 
 PROPERTIES = (
-    Property(name="speed", lo=0, unit="1/min"),
-    Property(name="delay", lo=0, unit="ms", maximise=False, hop="add"),
-    Property(name="share", lo=0, hi=1, hop="multiply"),
-    Property(name="care", levels=("none", "low", "medium", "high"), lo=0, hi=3),
-    Property(name="harm", levels=("good", "fair", "bad"), lo=0, hi=2, maximise=False),
-    Property(name="drift", maximise=False),
+    QualityProperty(name="speed", lo=0, unit="1/min"),
+    QualityProperty(name="delay", lo=0, unit="ms", maximise=False, hop="add"),
+    QualityProperty(name="share", lo=0, hi=1, hop="multiply"),
+    QualityProperty(name="care", levels=("none", "low", "medium", "high"), lo=0, hi=3),
+    QualityProperty(name="harm", levels=("good", "fair", "bad"), lo=0, hi=2, maximise=False),
+    QualityProperty(name="drift", maximise=False),
 )
-KNOWN: Mapping[str, Property] = {each.name: each for each in PROPERTIES}
+KNOWN: Mapping[str, QualityProperty] = {each.name: each for each in PROPERTIES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +30,7 @@ class Matched:
     profiles: tuple[Profile, ...]
 
 
-def value(dice: random.Random, about: Property) -> float:
+def value(dice: random.Random, about: QualityProperty) -> float:
     if about.levels:
         return float(dice.randrange(len(about.levels)))
     if about.hi == 1:
@@ -42,21 +39,21 @@ def value(dice: random.Random, about: Property) -> float:
     return dice.choice([float(dice.randrange(6))] * 9 + ends)
 
 
-def finite(dice: random.Random, about: Property) -> float:
+def finite(dice: random.Random, about: QualityProperty) -> float:
     found = value(dice, about)
     return found if math.isfinite(found) else float(dice.randrange(6))
 
 
-def span(dice: random.Random, about: Property) -> tuple[float, float]:
+def span(dice: random.Random, about: QualityProperty) -> tuple[float, float]:
     lb, ub = sorted((value(dice, about), value(dice, about)))
     return (lb, lb) if dice.random() < 0.2 else (lb, ub)
 
 
-def some(dice: random.Random, least: int, most: int) -> list[Property]:
+def some(dice: random.Random, least: int, most: int) -> list[QualityProperty]:
     return dice.sample(PROPERTIES, dice.randint(least, min(most, len(PROPERTIES))))
 
 
-def make_need(dice: random.Random, about: Property) -> Need:
+def make_need(dice: random.Random, about: QualityProperty) -> Need:
     lb, ub = span(dice, about)
     return Need(about=about, lb=lb, ub=ub)
 
@@ -72,20 +69,20 @@ def make_expectation(dice: random.Random, id: str = "E", most: int = 3) -> Expec
     )
 
 
-def make_cost(dice: random.Random, about: Property, lb: float, ub: float) -> Cost:
+def make_cost(dice: random.Random, about: QualityProperty, lb: float, ub: float) -> Cost:
     if about.levels:
-        return Table(tuple((float(each), float(dice.randrange(9))) for each in range(len(about.levels))))
+        return LevelCost(tuple((float(each), float(dice.randrange(9))) for each in range(len(about.levels))))
     if not (math.isfinite(lb) and math.isfinite(ub)):
-        return Constant(float(dice.randrange(1, 9)))
+        return ConstantCost(float(dice.randrange(1, 9)))
     if dice.random() < 0.3:
         return read_formula("0.5 * x + 6" if about.maximise else "7 - x")
     if dice.random() < 0.5:
         places = sorted({lb, ub, (lb + ub) / 2})
-        return Points(tuple((place, float(dice.randrange(9))) for place in places))
+        return PiecewiseCost(tuple((place, float(dice.randrange(9))) for place in places))
     return FREE
 
 
-def make_capability(dice: random.Random, about: Property) -> Capability:
+def make_capability(dice: random.Random, about: QualityProperty) -> Capability:
     lb, ub = sorted((value(dice, about), value(dice, about)))
     between = [each for each in (value(dice, about) for _ in range(6)) if lb <= each <= ub]
     return Capability(

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from textwrap import dedent
 from typing import Any
 
-from situ.deployment import Deployment
-from situ.documents import Document, parse_yaml
-from situ.errors import Problems
-from situ.expr.definitions import load_functions
-from situ.interpretation.declare import declare_contexts
-from situ.interpretation.load import define_contexts, root_declarations
+from situ.contexts.declarations import declare_contexts
+from situ.contexts.load import define_contexts, root_declarations
+from situ.lang.documents import Document, parse_yaml
+from situ.lang.expr.definitions import load_functions
+from situ.lang.problems import Problems
+from situ.lang.types.resolve import load_types
+from situ.model import Deployment
 from situ.registry.objects import Key, Object, bodies_of, content_of, digest_of
 from situ.registry.proposal import Proposal, State
+from situ.routing import Subscription
+from situ.routing.load import load_clients
 from situ.settings import load_settings
-from situ.subscription import Subscription
-from situ.subscription.load import load_clients
-from situ.types.load import load_types
 
 FILES = {
     "situ.yaml": """

@@ -7,27 +7,26 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from situ.quality.expectation import Expectation
-from situ.quality.forwarding import Router, step
-from situ.quality.hops import composed
-from situ.quality.matching import State, match
-from situ.quality.profile import Profile
-from situ.quality.property import Property
-from situ.quality.routed import (
-    Adapt,
-    Advised,
-    Came,
+from situ.quality.match.match_index import MatchIndex
+from situ.quality.match.satisfaction import Satisfaction, match
+from situ.quality.model.declarations import Expectation, Profile, QualityProperty
+from situ.quality.overlay.forwarder import (
+    AdviceUndeliverable,
+    AdviceWanted,
+    AdvisePublisher,
     Effect,
-    Impossible,
     Input,
-    Known,
-    Linked,
-    Lost,
+    LinkDown,
+    LinkUp,
     Message,
-    Send,
-    Unlinked,
+    MessageReceived,
+    OfferForwarder,
+    ProfileLearned,
+    ProfileLost,
+    SendToNeighbour,
+    step,
 )
-from situ.quality.standing import Standing
+from situ.quality.overlay.offers import profile_after_link
 
 Ends = tuple[str, str]
 
@@ -37,18 +36,18 @@ class Forest:
     """Routers, the links between them in both directions, and messages on their way."""
 
     dice: random.Random
-    routers: dict[str, Router] = field(default_factory=dict)
-    standings: dict[str, Standing] = field(default_factory=dict)
+    routers: dict[str, OfferForwarder] = field(default_factory=dict)
+    standings: dict[str, MatchIndex] = field(default_factory=dict)
     figures: dict[Ends, Mapping[str, float]] = field(default_factory=dict)
     way: dict[Ends, deque[Message]] = field(default_factory=dict)
     sent: Counter[Ends] = field(default_factory=Counter)
-    adapted: list[tuple[str, Adapt]] = field(default_factory=list)
-    impossible: list[Impossible] = field(default_factory=list)
+    adapted: list[tuple[str, AdvisePublisher]] = field(default_factory=list)
+    impossible: list[AdviceUndeliverable] = field(default_factory=list)
     epochs: Counter[frozenset[str]] = field(default_factory=Counter)
 
     def add(self, name: str, *, most: int) -> None:
-        self.routers[name] = Router(name=name, most=most)
-        self.standings[name] = Standing()
+        self.routers[name] = OfferForwarder(name=name, most=most)
+        self.standings[name] = MatchIndex()
 
     def give(self, name: str, given: Input) -> None:
         for effect in step(self.routers[name], given):
@@ -56,23 +55,23 @@ class Forest:
 
     def _do(self, name: str, effect: Effect) -> None:
         match effect:
-            case Send(neighbour=neighbour, message=message):
+            case SendToNeighbour(neighbour=neighbour, message=message):
                 self.sent[name, neighbour] += 1
                 self.way.setdefault((name, neighbour), deque()).append(message)
-            case Known(profile=profile, pool=pool):
+            case ProfileLearned(profile=profile, pool=pool):
                 self.standings[name].put_profile(profile, pool)
-            case Lost(profile=profile):
+            case ProfileLost(profile=profile):
                 self.standings[name].drop_profile(profile)
-            case Adapt():
+            case AdvisePublisher():
                 self.adapted.append((name, effect))
-            case Impossible():
+            case AdviceUndeliverable():
                 self.impossible.append(effect)
 
     def deliver(self, most: int | None = None) -> None:
         """Deliver messages, of a link in order, of links as it happens; all, or at most so many."""
         while (waiting := sorted(ends for ends, way in self.way.items() if way)) and most != 0:
             ends = self.dice.choice(waiting)
-            self.give(ends[1], Came(neighbour=ends[0], message=self.way[ends].popleft()))
+            self.give(ends[1], MessageReceived(neighbour=ends[0], message=self.way[ends].popleft()))
             most = most - 1 if most is not None else None
 
     def link(
@@ -84,16 +83,16 @@ class Forest:
             self.epochs[frozenset((one, other))] += 1
         for (here, there), figure in self.dice.sample(list(zip(ends, figures, strict=True)), 2):
             self.figures[here, there] = figure
-            self.give(here, Linked(neighbour=there, epoch=self.epochs[frozenset((one, other))], figures=figure))
+            self.give(here, LinkUp(neighbour=there, epoch=self.epochs[frozenset((one, other))], figures=figure))
             self.deliver(self.dice.choice((0, 1)))
 
     def unlink(self, one: str, other: str) -> None:
         for here, there in self.dice.sample([(one, other), (other, one)], 2):
             del self.figures[here, there]
-            self.give(here, Unlinked(neighbour=there))
+            self.give(here, LinkDown(neighbour=there))
             self.deliver(self.dice.choice((0, 1)))
 
-    def advise(self, name: str, advice: Advised) -> None:
+    def advise(self, name: str, advice: AdviceWanted) -> None:
         self.give(name, advice)
         self.deliver()
 
@@ -110,19 +109,19 @@ class Forest:
                 for profile in profiles.values():
                     moved = profile
                     for ends in path:
-                        moved = composed(moved, self.figures[ends])
+                        moved = profile_after_link(moved, self.figures[ends])
                     yield home, moved, pool
             for there in self.neighbours(home):
                 if there not in seen:
                     seen.add(there)
                     waiting.append((there, [(there, home), *path]))
 
-    def central(self, name: str, expectation: Expectation, pools: frozenset[str]) -> State:
+    def central(self, name: str, expectation: Expectation, pools: frozenset[str]) -> Satisfaction:
         """What one that knows all profiles as they are here would say."""
         return match(expectation, [profile for _, profile, pool in self.everything(name) if pool in pools]).state
 
 
-def make_figures(dice: random.Random, properties: tuple[Property, ...]) -> dict[str, float]:
+def make_figures(dice: random.Random, properties: tuple[QualityProperty, ...]) -> dict[str, float]:
     made: dict[str, float] = {}
     for about in properties:
         match about.hop:

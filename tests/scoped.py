@@ -11,22 +11,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from situ.deployment import Deployment
-from situ.deployment.happening import Published, messages_of, positions_of
-from situ.deployment.plan import Plan, compile_plan
-from situ.deployment.progress import Progress
-from situ.deployment.stepping import States, decide, work_rows
 from situ.event.instants import microseconds
-from situ.event.lines import decode_line, encode_row, stamped_line
+from situ.event.lines import decode_line, encode_row, put_parts, stamped_line, without_parts
 from situ.event.message import split_lines
-from situ.event.own_lines import put_parts, without_parts
 from situ.event.row import Row
+from situ.lang.tags import TagSet
+from situ.lang.types.scalars import read_timestamp
+from situ.model import Deployment
+from situ.policies.enrichment.instances import InstanceColumns
+from situ.policies.model import InstancesByConcept
 from situ.project.check import check_folder
-from situ.situation.enrichment.known import Knowledge
-from situ.situation.meaning.detection import Instances
-from situ.subscription.stamp import OWN
-from situ.tags import TagSet
-from situ.types.scalars import read_timestamp
+from situ.routing.advertisement_check import OWN
+from situ.stages.detect.progress import DetectionProgress
+from situ.stages.detect.situation_events import PolicyMessage, cause_positions, situation_messages
+from situ.stages.detect.step import States, decide, work_rows
+from situ.stages.plan import Plan, compile_plan
 from tests.guarded import FILES
 from tests.project_files import write
 
@@ -111,7 +110,7 @@ PROJECT = {
     "scopes.yaml": SCOPES,
 }
 EAST, WEST, GROUP, OTHER = (TagSet.of({"site": name}, rest=True) for name in ("east", "west", "group", "other"))
-KNOWN: Instances = {
+KNOWN: InstancesByConcept = {
     "person": {who: {"id": who, "status": "guest"} for who in ("g1", "g2", "g3")},
     "room": {
         "lab": {"id": "lab", "security": "restricted", "area": {"x1": 0.0, "y1": 0.0, "x2": 10.0, "y2": 10.0}},
@@ -135,11 +134,11 @@ class Flow:
     def __init__(self, deployment: Deployment, epoch: int = 1) -> None:
         self.plan: Plan
         self.log: dict[int, Row] = {}
-        self.published: list[Published] = []
+        self.published: list[PolicyMessage] = []
         self.late: dict[int, list[str]] = {}
         self.causes: dict[str, tuple[int, ...]] = {}
         """Where those of each detection are, by its id."""
-        self.progress = Progress()
+        self.progress = DetectionProgress()
         self.states: States = {}
         self._numbers: dict[str, int] = {}
         self._known: dict[int, Any] = {}
@@ -176,7 +175,7 @@ class Flow:
     def again(self) -> None:
         """As a process that goes on where another was: all that is remembered went through its stored form."""
         stored = json.loads(json.dumps(self.progress.as_json()))
-        self.progress = Progress.from_json(stored)
+        self.progress = DetectionProgress.from_json(stored)
         kernels = {name: self.plan.detecting.kernel(name) for name in self.states}
         loaded = {name: kernels[name].load(kernels[name].save(state)) for name, state in self.states.items()}
         self.states = {name: state for name, state in loaded.items() if state is not None}
@@ -188,7 +187,7 @@ class Flow:
     def _step(self, rows: list[Row], clock: int) -> None:
         plan = self.plan
         assert plan.meeting is not None
-        knowledge = Knowledge(plan.detecting.ontology)
+        knowledge = InstanceColumns(plan.detecting.ontology)
         worked = work_rows(plan.detecting, plan.reading, self.progress, self.states, rows, clock, knowledge, KNOWN)
         found = decide(plan.detecting, worked, plan.meeting.counted(worked.found, self.log))
         self.progress, self.states = found.progress, found.states
@@ -196,10 +195,12 @@ class Flow:
         self._tell(found.told, None)
 
     def _tell(self, told: Any, former: Any) -> None:
-        assert all(position in self.log for position in positions_of(told))
+        assert all(position in self.log for position in cause_positions(told))
         self.causes |= {each.detection: each.situation.positions for each in told if each.detection}
         detecting, meeting = self.plan.detecting, self.plan.meeting
-        self.progress, published = messages_of(told, detecting, former, self.progress, self.log, KNOWN, meeting=meeting)
+        self.progress, published = situation_messages(
+            told, detecting, former, self.progress, self.log, KNOWN, meeting=meeting
+        )
         self.published += published
         for message in published:
             body, parts = without_parts(message.body)
@@ -232,7 +233,7 @@ def _row(client: str, type: str, data: Mapping[str, Any], time: int, **more: Any
     return Row(0, client, 1, 0, "root", time, f"{client}-{time}", client, type, time, "", None, "", text)
 
 
-def _read(message: Published, line: bytes) -> Row:
+def _read(message: PolicyMessage, line: bytes) -> Row:
     read = json.loads(line)
     time = microseconds(read_timestamp(read["time"]))
     row = _row(message.policy, read["type"], read["data"], time)

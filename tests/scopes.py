@@ -7,14 +7,13 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from situ.tags import ANY, TagSet
-from situ.visibility.bits import NO_NUMBERS
-from situ.visibility.compile import compile_visibility, number_filters
-from situ.visibility.filters import Filters
-from situ.visibility.graph import Dimension, Filter, Link, Scope, ScopeGraph
-from situ.visibility.hops import Brokers
-from situ.visibility.plan import VisibilityPlan
-from situ.visibility.stamping import RootEvent
+from situ.lang.tags import ANY, TagSet
+from situ.scopes.filter_sets import NO_NUMBERS
+from situ.scopes.filters import FilterMeanings
+from situ.scopes.graph import BoundaryFilter, Dimension, Scope, ScopeGraph, ScopeLink
+from situ.scopes.stamp import RootEvent
+from situ.scopes.visibility_plan import VisibilityPlan, compile_visibility, number_filters
+from tests.oracles.visibility import Brokers
 from tests.types_files import types_of
 
 TYPES = types_of(
@@ -26,7 +25,7 @@ TYPES = types_of(
       Note: {severity: optional int, sampled: boolean}
     """
 )
-FILTERS = Filters(TYPES)
+FILTERS = FilterMeanings(TYPES)
 TEXTS = (
     "type IS Alarm",
     "type IS Fire",
@@ -77,8 +76,8 @@ def dimension(name: str, edges: Mapping[str, str], *, closed: bool = False, **fi
     return Dimension(name=name, closed=closed, scopes=scopes)
 
 
-def _filter(text: str | None) -> Filter | None:
-    return None if text is None else Filter(text=text)
+def _filter(text: str | None) -> BoundaryFilter | None:
+    return None if text is None else BoundaryFilter(text=text)
 
 
 def graph_of(*dimensions: Dimension) -> ScopeGraph:
@@ -139,7 +138,7 @@ def make_dimension(name: str, dice: random.Random, most_scopes: int = 10) -> Dim
             output=make_filter(dice, density),
             input=make_filter(dice, density),
             links=tuple(
-                (container, Link(up=make_filter(dice, 0.5), down=make_filter(dice, 0.5)))
+                (container, ScopeLink(up=make_filter(dice, 0.5), down=make_filter(dice, 0.5)))
                 for container in containers
                 if dice.random() < 0.2
             ),
@@ -183,8 +182,8 @@ def changed(dice: random.Random, graph: ScopeGraph) -> ScopeGraph:
     )
 
 
-def make_filter(dice: random.Random, density: float) -> Filter | None:
-    return Filter(text=dice.choice(TEXTS)) if dice.random() < density else None
+def make_filter(dice: random.Random, density: float) -> BoundaryFilter | None:
+    return BoundaryFilter(text=dice.choice(TEXTS)) if dice.random() < density else None
 
 
 def make_tags(dice: random.Random, graph: ScopeGraph) -> TagSet:

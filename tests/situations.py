@@ -16,37 +16,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from situ.errors import SituError
-from situ.expr.check import check
-from situ.expr.interpret import interpret
-from situ.expr.runtime import FAILURES
-from situ.expr.scope import Scope, Variable
-from situ.expr.tree import Node
-from situ.situation.domain.ontology import Concept, Ontology
-from situ.situation.language.syntax import Consumption
-from situ.situation.meaning.detection import Cause, Instances, Observation
-from situ.situation.policies import resolved
-from situ.situation.policies.branches import branches_of
-from situ.situation.policies.leaves import Leaf, signed_relations
-from situ.situation.policies.normal_form import normal_form
-from situ.situation.policies.policy import (
-    IT,
-    LEFT,
-    RIGHT,
-    Absence,
-    Alias,
-    Choice,
-    Is,
-    Kind,
-    Literal,
-    Part,
-    Policy,
-    Reach,
-    Relation,
-    Side,
-    Then,
-)
-from situ.types.model import (
+from situ.lang.expr.checker.check import check
+from situ.lang.expr.interpret import interpret
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.expr.scope import NameScope, Variable
+from situ.lang.expr.tree import Node
+from situ.lang.problems import SituError
+from situ.lang.types.model import (
     BOOLEAN,
     BOX,
     DOUBLE,
@@ -60,6 +36,31 @@ from situ.types.model import (
     Type,
     plain,
 )
+from situ.policies.check import normal_form as resolved
+from situ.policies.check.normal_form import branches_of, to_normal_form
+from situ.policies.language.syntax import ConsumptionMode
+from situ.policies.model import (
+    IT,
+    LEFT,
+    RIGHT,
+    Absence,
+    Alias,
+    Cause,
+    ConditionLiteral,
+    ConditionPart,
+    Disjunction,
+    InstancesByConcept,
+    Observation,
+    Policy,
+    Reach,
+    Relation,
+    RelationKind,
+    RelationLiteral,
+    SequenceLiteral,
+    Side,
+)
+from situ.policies.ontology.model import Concept, Ontology
+from situ.policies.plan import Leaf, signed_relations
 
 
 def _concept(name: str, attributes: Mapping[str, Type], members: Sequence[str] = ()) -> Concept:
@@ -95,7 +96,7 @@ EVENT_BASED = {"x", "where", "near", "pos", "temp"}
 def condition(text: str, **concepts: str) -> Node:
     """A checked condition over variables that are instances of these concepts."""
     variables = {name: Variable(type=ONTOLOGY.concepts[concept].struct) for name, concept in concepts.items()}
-    return check(text, Scope(variables=variables), expected=BOOLEAN).tree()
+    return check(text, NameScope(variables=variables), expected=BOOLEAN).tree()
 
 
 def alias(text: str) -> Alias:
@@ -105,7 +106,7 @@ def alias(text: str) -> Alias:
     concept, name, constraint = found.groups()
     node = None
     if constraint:
-        scope = Scope(variables={IT: Variable(type=ONTOLOGY.concepts[concept].struct)}, bare=IT)
+        scope = NameScope(variables={IT: Variable(type=ONTOLOGY.concepts[concept].struct)}, bare=IT)
         node = check(constraint, scope, expected=BOOLEAN).tree()
     return Alias(name=name, concept=concept, constraint=node, text=constraint or "")
 
@@ -147,7 +148,7 @@ class Conditions:
         self.aliases = tuple(aliases)
         self.places = 0
 
-    def read(self, text: str) -> resolved.Condition:
+    def read(self, text: str) -> resolved.ResolvedCondition:
         words = [each for each in re.split(r"(\[|\]| or | and | ->\d* )", text) if each and each.strip()]
         self.words = [each.strip() for each in words][::-1]
         found = self._or()
@@ -157,41 +158,41 @@ class Conditions:
     def _next(self) -> str:
         return self.words[-1] if self.words else ""
 
-    def _or(self) -> resolved.Condition:
+    def _or(self) -> resolved.ResolvedCondition:
         parts = [self._and()]
         while self._next() == "or":
             self.words.pop()
             parts.append(self._and())
-        return parts[0] if len(parts) == 1 else resolved.AnyOf(tuple(parts))
+        return parts[0] if len(parts) == 1 else resolved.ResolvedAny(tuple(parts))
 
-    def _and(self) -> resolved.Condition:
+    def _and(self) -> resolved.ResolvedCondition:
         parts = [self._sequence()]
         while self._next() == "and":
             self.words.pop()
             parts.append(self._sequence())
-        return parts[0] if len(parts) == 1 else resolved.AllOf(tuple(parts))
+        return parts[0] if len(parts) == 1 else resolved.ResolvedAll(tuple(parts))
 
-    def _sequence(self) -> resolved.Condition:
+    def _sequence(self) -> resolved.ResolvedCondition:
         found = self._factor()
         while self._next().startswith("->"):
             within = self.words.pop()[2:]
-            found = resolved.FollowedBy(found, self._factor(), int(within) if within else None)
+            found = resolved.ResolvedSequence(found, self._factor(), int(within) if within else None)
         return found
 
-    def _factor(self) -> resolved.Condition:
+    def _factor(self) -> resolved.ResolvedCondition:
         word = self.words.pop()
         if word != "[":
             self.places += 1
-            return resolved.Holds(_is(word, self.aliases, self.places))
+            return resolved.ResolvedRelation(_is(word, self.aliases, self.places))
         found = self._or()
         assert self.words.pop() == "]"
         return found
 
 
-def _is(text: str, aliases: Iterable[Alias], place: int) -> Is:
+def _is(text: str, aliases: Iterable[Alias], place: int) -> RelationLiteral:
     far = re.search(r"distance\(.*\) <= (\d+)$", text)
     made = relation(text.removeprefix("not "), aliases, float(far[1]) if far else None)
-    return Is(made, text.startswith("not "), place)
+    return RelationLiteral(made, text.startswith("not "), place)
 
 
 def policy(
@@ -205,9 +206,9 @@ def policy(
     """``policy("thing A, place R (limit > 3)", "A.where = R.id", "not A.x > 3 or A.x > 5")``."""
     declared = tuple(alias(text) for text in re.split(r", (?=\w+ \w+(?: \(|,|$))", aliases))
     reading = Conditions(declared)
-    whole = resolved.AllOf(tuple(map(reading.read, clauses)))
+    whole = resolved.ResolvedAll(tuple(map(reading.read, clauses)))
     try:
-        conditions, normal = normal_form(whole, window, 10_000)
+        conditions, normal = to_normal_form(whole, window, 10_000)
     except SituError as refused:
         if refused.code != "S151":
             raise
@@ -220,7 +221,7 @@ def policy(
         clauses=normal,
         window=window,
         hold=2 * window if hold is None else hold,
-        consumption=Consumption(consumption),
+        consumption=ConsumptionMode(consumption),
     )
 
 
@@ -251,7 +252,7 @@ def saw(
 
 
 def leaf_rows(
-    leaf: Leaf, observations: Iterable[Observation], instances: Instances, ontology: Ontology = ONTOLOGY
+    leaf: Leaf, observations: Iterable[Observation], instances: InstancesByConcept, ontology: Ontology = ONTOLOGY
 ) -> pa.RecordBatch:
     """What enrichment makes of observations for a leaf, in their order; row by row."""
     rows: list[tuple[Any, ...]] = []
@@ -321,11 +322,11 @@ def _true(node: Node | None, values: Mapping[str, Any]) -> bool:
         return False
 
 
-def _identities(ontology: Ontology, instances: Instances, concept: str) -> list[str]:
+def _identities(ontology: Ontology, instances: InstancesByConcept, concept: str) -> list[str]:
     return sorted({each for member in ontology.concepts[concept].members for each in instances.get(member, {})})
 
 
-def _instance(ontology: Ontology, instances: Instances, concept: str, identity: str) -> dict[str, Any]:
+def _instance(ontology: Ontology, instances: InstancesByConcept, concept: str, identity: str) -> dict[str, Any]:
     found: dict[str, Any] = {"id": identity}
     for member in ontology.concepts[concept].members:
         for name, value in instances.get(member, {}).get(identity, {}).items():
@@ -343,7 +344,7 @@ class Case:
 
     seed: int
     ontology: Ontology = field(repr=False)
-    instances: Instances
+    instances: InstancesByConcept
     policy: Policy = field(repr=False)
     text: str
     observations: tuple[Observation, ...]
@@ -435,7 +436,7 @@ class _Generator:
         clauses = self._clauses(names)
         used = {name for clause in clauses for name, _ in _USE.findall(clause)}
         declared = ", ".join(text for name, text in aliases.items() if name in used)
-        consumption = dice.choice(list(Consumption))
+        consumption = dice.choice(list(ConsumptionMode))
         made = policy(declared, *clauses, window=window, consumption=consumption, hold=dice.randrange(4) * window)
         lateness = dice.choice((0, unit, 3 * unit))
         pushes = ["x", "where", "near", "pos", "temp", "robot-x", "robot-where", "robot-near"]
@@ -559,7 +560,7 @@ class _Generator:
 
     # ── what is known, and what happened ──
 
-    def _instances(self) -> Instances:
+    def _instances(self) -> InstancesByConcept:
         dice = self.dice
         known: dict[str, dict[str, dict[str, Any]]] = {"thing": {}, "robot": {}, "place": {}}
         for each in self.things:
@@ -685,7 +686,7 @@ class _Steps(_Generator):
         return f"[{one} and {two}] or {other}"
 
 
-def signs(parts: Iterable[Part]) -> set[str]:
+def signs(parts: Iterable[ConditionPart]) -> set[str]:
     """Which kinds of literals conditions have: ``+``, ``-``, ``+>-`` and so on, ``=`` for constraints; and more.
 
     ``step twice`` is one that reads as another of its sequence, ``gap`` an absence between what is to happen, ``long
@@ -697,25 +698,25 @@ def signs(parts: Iterable[Part]) -> set[str]:
         match part:
             case Absence(literals=literals):
                 found |= set(map(_sign, literals))
-            case Choice(branches=branches, absent=absent):
+            case Disjunction(branches=branches, absent=absent):
                 found |= {"or"} | signs(absent) | {"or of both"} if absent else {"or"}
                 for branch in branches:
                     found |= signs(branch)
                     found |= {"branch of several"} if len(branch) > 1 else set()
-                    found |= {"or in or"} if any(isinstance(each, Choice) for each in branch) else set()
+                    found |= {"or in or"} if any(isinstance(each, Disjunction) for each in branch) else set()
             case _:
                 found.add(_sign(part))
-                found |= set(_of_sequence(part)) if isinstance(part, Then) else set()
+                found |= set(_of_sequence(part)) if isinstance(part, SequenceLiteral) else set()
     return found
 
 
-def _sign(literal: Literal) -> str:
-    if isinstance(literal, Is):
-        return ("=" if literal.relation.kind is Kind.CONSTRAINT else "") + "+-"[literal.negated]
+def _sign(literal: ConditionLiteral) -> str:
+    if isinstance(literal, RelationLiteral):
+        return ("=" if literal.relation.kind is RelationKind.CONSTRAINT else "") + "+-"[literal.negated]
     return f"{'+-'[literal.first.negated]}>{'+-'[literal.second.negated]}"
 
 
-def _of_sequence(then: Then) -> Iterable[str]:
+def _of_sequence(then: SequenceLiteral) -> Iterable[str]:
     texts = [each.relation.text for each in then.parts]
     if len(set(texts)) < len(texts):
         yield "step twice"

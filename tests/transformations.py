@@ -14,30 +14,29 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from situ.errors import Problems, SituError
-from situ.expr.check import check
-from situ.expr.scope import Scope, Variable, event_scope
-from situ.interpretation.model import (
+from situ.contexts.model import (
     IDENTITY,
     ROOT,
     Context,
     Conversion,
     Direction,
+    EventMapping,
     Expression,
     FromDefault,
     FromExpression,
     FromPath,
-    MappedTo,
     Origin,
     Path,
     Rule,
 )
-from situ.interpretation.patterns import read_pattern
-from situ.interpretation.resolution import Place, Rules, expand
-from situ.types.encode import TYPE_KEY
-from situ.types.inheritance import combine
-from situ.types.layout import columns
-from situ.types.model import (
+from situ.contexts.patterns import read_pattern
+from situ.contexts.resolve_rules import ResolvedPlace, RuleSet, resolve_event_type
+from situ.lang.expr.checker.check import check
+from situ.lang.expr.scope import NameScope, Variable, event_scope
+from situ.lang.problems import Problems, SituError
+from situ.lang.types.json_codec import TYPE_KEY
+from situ.lang.types.layout import columns
+from situ.lang.types.model import (
     BOOLEAN,
     BYTES,
     DATE,
@@ -54,11 +53,12 @@ from situ.types.model import (
     Named,
     Struct,
     Type,
+    combine,
     is_subtype,
     plain,
 )
-from situ.types.table import Types
-from situ.units import NO_UNIT, Unit, Units
+from situ.lang.types.table import Types
+from situ.lang.units import NO_UNIT, Unit, Units
 
 UNITS = Units({"EUR": "currency", "USD": "currency"})
 DIMENSIONS = (("m", "km", "cm", "ft"), ("s", "h"), ("degC", "degF", "K"), ("EUR", "USD"))
@@ -225,7 +225,7 @@ class CaseGenerator:
         return name
 
     def _conversion(self, name: str, parameter: Variable, result: Variable, text: str) -> Conversion:
-        scope = Scope(types=Types(types={**self.types, **self.added}, units=UNITS), units=UNITS)
+        scope = NameScope(types=Types(types={**self.types, **self.added}, units=UNITS), units=UNITS)
         return Conversion(
             name=name,
             parameter=parameter,
@@ -300,7 +300,7 @@ class CaseGenerator:
         for name, function in {**self.functions, **between}.items():
             functions[self.dice.choice([ROOT, *ids[:1]])][name] = function
 
-        def build(root: Types, own: Types, mappings: tuple[MappedTo, ...]) -> Context:
+        def build(root: Types, own: Types, mappings: tuple[EventMapping, ...]) -> Context:
             made = Context(id=ROOT, types=root, functions=functions[ROOT])
             for id in ids:
                 last = id == ids[-1]
@@ -353,12 +353,12 @@ class CaseGenerator:
             )
         return found
 
-    def _mappings(self, draft: Context, direction: Direction, events: list[Struct]) -> tuple[MappedTo, ...]:
+    def _mappings(self, draft: Context, direction: Direction, events: list[Struct]) -> tuple[EventMapping, ...]:
         found = []
         for event in events:
             if self.dice.random() < 0.15:
                 continue
-            place = expand(event, Rules.of(draft, direction), draft.types)
+            place = resolve_event_type(event, RuleSet.of(draft, direction), draft.types)
             target = self._target(place, event, draft, f"F{event.name[1:]}")
             attributes, more = self._attributes(event, draft, direction)
             more = [each for each in more if target.attribute(each.name) is None]
@@ -368,11 +368,11 @@ class CaseGenerator:
             target = replace_attributes(target, (*target.attributes, *more))
             self.added[target.name] = target
             found.append(
-                MappedTo(direction=direction, source=event, target=target, attributes=attributes, context=draft.id)
+                EventMapping(direction=direction, source=event, target=target, attributes=attributes, context=draft.id)
             )
         return tuple(found)
 
-    def _target(self, place: Place, struct: Struct, context: Context, name: str) -> Struct:
+    def _target(self, place: ResolvedPlace, struct: Struct, context: Context, name: str) -> Struct:
         """A struct for what comes of a place: with what functions give, and small changes where they are possible."""
         attributes = []
         for attribute in struct.attributes:
@@ -389,7 +389,7 @@ class CaseGenerator:
         self.added[name] = made
         return made
 
-    def _target_attribute(self, place: Place, attribute: Attribute, context: Context) -> Attribute:
+    def _target_attribute(self, place: ResolvedPlace, attribute: Attribute, context: Context) -> Attribute:
         type, unit = self._target_type(place, attribute.type, attribute.unit, context)
         optional = attribute.optional or self.dice.random() < 0.1
         if optional and self.dice.random() < 0.1:
@@ -399,7 +399,7 @@ class CaseGenerator:
             default = "none"
         return Attribute(name=attribute.name, type=type, unit=unit, optional=optional, default=default)
 
-    def _target_type(self, place: Place, type: Type, unit: Unit, context: Context) -> tuple[Type, Unit]:
+    def _target_type(self, place: ResolvedPlace, type: Type, unit: Unit, context: Context) -> tuple[Type, Unit]:
         if place.rule is not None:
             function = context.conversion(place.rule.function)
             return (type, unit) if function is None else (function.result.type, unit if unit.labels else NO_UNIT)
@@ -444,7 +444,7 @@ class CaseGenerator:
         """Attributes of the target that come from elsewhere."""
         found: dict[Path, Origin] = {}
         more: list[Attribute] = []
-        covered = expand(event, Rules.of(context, direction), context.types, covered=True)
+        covered = resolve_event_type(event, RuleSet.of(context, direction), context.types, covered=True)
         for attribute in event.attributes:
             if self.dice.random() > 0.15:
                 continue

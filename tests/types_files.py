@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from situ.documents import parse_yaml
-from situ.errors import Problem, Problems
-from situ.types.load import load_types
-from situ.types.table import Types
+from situ.lang.documents import parse_yaml
+from situ.lang.problems import Problem, Problems
+from situ.lang.types.resolve import load_types
+from situ.lang.types.table import Types
 
 
 def load(*texts: str) -> tuple[Types, tuple[Problem, ...]]:

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from situ.errors import Problems
-from situ.interpretation.model import Context, Direction
-from situ.interpretation.patterns import read_pattern
-from situ.interpretation.transformation import Transformation, transformations
-from situ.types.encode import TYPE_KEY
-from situ.types.model import Struct, Type, is_subtype
-from situ.types.table import Types
+from situ.contexts.model import Context, Direction
+from situ.contexts.patterns import read_pattern
+from situ.contexts.transform.transformation import Transformation, transformations
+from situ.lang.problems import Problems
+from situ.lang.types.json_codec import TYPE_KEY
+from situ.lang.types.model import Struct, Type, is_subtype
+from situ.lang.types.table import Types
 from tests.context_files import LOGISTICS, load
 from tests.types_files import types_of
 from tests.unit.test_resolution import ROWS, Row

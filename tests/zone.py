@@ -13,12 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from situ.bus.address import Address
-from situ.bus.blocking import BlockingBus, close_shared
-from situ.bus.names import DEPLOYMENTS, REGISTRY, Names, consumer_of, shard_of
-from situ.catalogue import ENGINE_FAILED
-from situ.deployment import Deployment
-from situ.deployment.plan import compile_plan
-from situ.errors import SituError
+from situ.bus.sync_bus import BlockingBus, close_shared
 from situ.event.lines import decode_line, stored_lines
 from situ.event.message import (
     CLIENT,
@@ -30,13 +25,18 @@ from situ.event.message import (
     RECEIVED,
     EventKey,
     Message,
-    Stored,
+    StoredMessage,
     join_lines,
     message_id,
 )
 from situ.event.row import Row
+from situ.event.subjects import DEPLOYMENTS, REGISTRY, BusNames, consumer_of, shard_of
+from situ.lang.catalogue import ENGINE_FAILED
+from situ.lang.problems import SituError
+from situ.model import Deployment
 from situ.project.check import check_folder
-from situ.subscription.model import Subscription
+from situ.routing.model import Subscription
+from situ.stages.plan import compile_plan
 from tests.nats_server import NatsServer, nats_server
 from tests.project_files import write
 
@@ -56,7 +56,7 @@ class Zone:
     bus: BlockingBus
     address: Address
     deployment: Deployment
-    names: Names
+    names: BusNames
     _next: dict[str, int] = field(default_factory=lambda: defaultdict(lambda: 1))
 
     def publish(self, deployment: Deployment) -> None:
@@ -114,7 +114,7 @@ class Zone:
         lines = (line for message in self.messages(self.names.dead_stream) for line in stored_lines(message))
         return [json.loads(line)["data"] for line in lines]
 
-    def messages(self, stream: str) -> list[Stored]:
+    def messages(self, stream: str) -> list[StoredMessage]:
         return list(self.bus.read(stream, 1))
 
 
@@ -165,7 +165,7 @@ def zone(
     deployment = deployment_of(folder / "project", subscriptions, types=types, situ=situ, more=more)
     with nats_server(folder / "nats") as server, BlockingBus(server.address(), name="test") as bus:
         bus.prepare(deployment.settings)
-        found = Zone(server, bus, server.address(), deployment, Names("main"))
+        found = Zone(server, bus, server.address(), deployment, BusNames("main"))
         found.publish(deployment)
         try:
             yield found

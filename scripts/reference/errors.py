@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from reference.markdown import anchored, code, head, sections, table
-from situ.catalogue import CODES
-from situ.errors import Code, Severity
+from situ.lang.catalogue import CODES
+from situ.lang.problems import Code, Severity
 
 # The order of the page; a code with another prefix stops the generation.
 PREFIXES = {

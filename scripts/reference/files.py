@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reference.markdown import anchored, block, code, head, sections, table
-from situ.project.places import FILES, FOLDERS, OWN_FOLDER
+from situ.policies.actions.model import VERBS
+from situ.project.folder import FILES, FOLDERS, OWN_FOLDER
 from situ.project.schemas import schemas
-from situ.situation.actions.action import VERBS
 
 _INTRODUCTION = f"""\
 A project is a folder with a `situ.yaml`. Declarations stand beside it, in as many files as you like: which declaration

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 
 from reference.markdown import anchored, block, code, head, sections, table
-from situ.expr.functions.lists import FORMS
-from situ.expr.functions.table import FUNCTIONS, SYNONYMS
-from situ.expr.functions.time import TIME_ARITHMETIC
-from situ.expr.overload import Function, Overload, UnitRule
+from situ.lang.expr.functions.table import FORMS, FUNCTIONS, SYNONYMS
+from situ.lang.expr.functions.time import TIME_ARITHMETIC
+from situ.lang.expr.overload import Function, Overload, UnitRule
 
 # The order of the page; a group that is not here stops the generation.
 GROUPS = {
@@ -32,7 +31,7 @@ explains how they are checked and what null and failure mean. `situ explain func
 with the project's own functions.
 
 Each table says how the engines run a call: as Spark SQL and as Python, with `a`, `b`, `c` … for the arguments. Names
-such as `_sqrt` are functions of `situ.expr.runtime` and those beside it. Where it says *written for the call*, the
+such as `_sqrt` are functions of `situ.lang.expr.runtime` and those beside it. Where it says *written for the call*, the
 text depends on how many arguments there are, or on those that must be constants; `situ explain expression` shows it for
 a call. Remarks:
 

@@ -3,18 +3,18 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from situ.edge.blocking import connect_blocking as connect_blocking
-    from situ.edge.capabilities import Accept as Accept
-    from situ.edge.capabilities import Refuse as Refuse
-    from situ.edge.connecting import connect as connect
-    from situ.edge.reaction import ReactionManager as ReactionManager
-    from situ.interpretation.python_form import context as context
-    from situ.interpretation.python_form import conv_function as conv_function
-    from situ.interpretation.python_form import declared_contexts as declared_contexts
-    from situ.interpretation.python_form import maps_to as maps_to
-    from situ.interpretation.python_form import transform_with as transform_with
-    from situ.interpretation.python_types import Typed as Typed
-    from situ.interpretation.python_types import Unit as Unit
+    from situ.client.capabilities import Accept as Accept
+    from situ.client.capabilities import ReactionManager as ReactionManager
+    from situ.client.capabilities import Refuse as Refuse
+    from situ.client.connection import connect as connect
+    from situ.client.sync_client import connect_blocking as connect_blocking
+    from situ.contexts.decorators import Typed as Typed
+    from situ.contexts.decorators import Unit as Unit
+    from situ.contexts.decorators import context as context
+    from situ.contexts.decorators import conv_function as conv_function
+    from situ.contexts.decorators import declared_contexts as declared_contexts
+    from situ.contexts.decorators import maps_to as maps_to
+    from situ.contexts.decorators import transform_with as transform_with
 
 __version__ = "0.1.0"
 __all__ = [
@@ -34,18 +34,18 @@ __all__ = [
 ]
 
 _PLACES = {
-    "Accept": "situ.edge.capabilities",
-    "ReactionManager": "situ.edge.reaction",
-    "Refuse": "situ.edge.capabilities",
-    "Typed": "situ.interpretation.python_types",
-    "Unit": "situ.interpretation.python_types",
-    "connect": "situ.edge.connecting",
-    "connect_blocking": "situ.edge.blocking",
-    "context": "situ.interpretation.python_form",
-    "conv_function": "situ.interpretation.python_form",
-    "declared_contexts": "situ.interpretation.python_form",
-    "maps_to": "situ.interpretation.python_form",
-    "transform_with": "situ.interpretation.python_form",
+    "Accept": "situ.client.capabilities",
+    "ReactionManager": "situ.client.capabilities",
+    "Refuse": "situ.client.capabilities",
+    "Typed": "situ.contexts.decorators",
+    "Unit": "situ.contexts.decorators",
+    "connect": "situ.client.connection",
+    "connect_blocking": "situ.client.sync_client",
+    "context": "situ.contexts.decorators",
+    "conv_function": "situ.contexts.decorators",
+    "declared_contexts": "situ.contexts.decorators",
+    "maps_to": "situ.contexts.decorators",
+    "transform_with": "situ.contexts.decorators",
 }
 
 

@@ -11,14 +11,14 @@ _NEW_OBJECTS = 50_000
 """After how many of them to look. The events of a few messages are more, and none of them is part of a cycle."""
 
 
-def settle() -> None:
+def freeze_loaded() -> None:
     """What is loaded by now stays: it need not be looked through again, nor its pages be copied after a fork."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_NEW_OBJECTS)
 
 
-def give_back() -> None:
+def trim_memory() -> None:
     """Return free pages to the system, for processes that make large things over and over.
 
     What was freed between things that are still in use would stay with the process otherwise, a little more each time.

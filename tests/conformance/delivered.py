@@ -9,19 +9,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from situ.deployment import Deployment
-from situ.deployment.plan import compile_plan
 from situ.event.lines import decode_line
 from situ.event.message import Message, split_lines
 from situ.event.row import Row
-from situ.subscription.routing import Routing
+from situ.model import Deployment
+from situ.routing.routing_table import RoutingTable
+from situ.stages.plan import compile_plan
 
 Event = tuple[Any, ...]
 # As a dead letter quotes it: text inside of text.
 _POSITION = re.compile(rb',\\"situpos\\":\\"\d+\\"')
 
 
-def routing_of(deployment: Deployment) -> Routing:
+def routing_of(deployment: Deployment) -> RoutingTable:
     return compile_plan(deployment).routing
 
 
@@ -58,7 +58,7 @@ class Delivered:
         for row in rows:
             self.root[row.client].append(event_of(row))
 
-    def add_durable(self, group: str, lines: Iterable[bytes], routing: Routing) -> None:
+    def add_durable(self, group: str, lines: Iterable[bytes], routing: RoutingTable) -> None:
         events = [event_of(decode_line(line)) for line in lines]
         for subscription in routing.groups[group].subscriptions:
             for event in events:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from situ.event.message import EventKey, join_lines
-from situ.subscription.model import Subscription
+from situ.routing.model import Subscription
 
 TYPES = """
 version: 1

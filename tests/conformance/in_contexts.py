@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from situ.subscription.model import Subscription
+from situ.routing.model import Subscription
 from tests.conformance.generated import Generated, Send
 
 CONTEXT = "works"

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from situ.bus.memory import MemoryBus
-from situ.bus.names import Names
-from situ.deployment import Deployment
 from situ.edge.engine import EdgeEngine
 from situ.event.lines import decode_line
 from situ.event.message import Message, split_lines
+from situ.event.subjects import BusNames
+from situ.model import Deployment
 from situ.registry.snapshots import publish_deployment
 from tests.conformance.delivered import Delivered, routing_of
 from tests.conformance.generated import NO_FILES, SITU, TYPES, Send, Step
@@ -26,7 +26,7 @@ def run_on_edge(folder: Path, steps: Sequence[Step], files: Mapping[str, str] = 
 
 
 async def _run(folder: Path, steps: Sequence[Step], files: Mapping[str, str]) -> Delivered:
-    found, names = Delivered(), Names("main")
+    found, names = Delivered(), BusNames("main")
     deployment = deployment_of(folder / "project", (), types=TYPES, situ=SITU, more=files).at_version(1)
     prefix = names.live("")
 
@@ -64,7 +64,7 @@ async def _run(folder: Path, steps: Sequence[Step], files: Mapping[str, str]) ->
 
 async def _collect(bus: MemoryBus, found: Delivered, read: int, deployment: Deployment) -> int:
     """What was delivered while this deployment was in force."""
-    names, routing = Names("main"), routing_of(deployment)
+    names, routing = BusNames("main"), routing_of(deployment)
     async for message in bus.read(names.out_stream, read + 1):
         found.add_durable(names.group_of(message.subject), split_lines(message.body), routing)
         read = message.seq

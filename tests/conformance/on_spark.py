@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from situ.bus.address import Address
-from situ.bus.names import Names, shard_of
 from situ.bus.nats import open_bus
+from situ.contexts.model import ROOT
 from situ.event.message import CLIENT, CONTEXT, COUNT, ID, KEY, RECEIVED, Message, message_id, split_lines
-from situ.interpretation.model import ROOT
-from situ.pipeline.engine import SparkEngine
+from situ.event.subjects import BusNames, shard_of
+from situ.spark.engine import SparkEngine
 from tests.conformance.delivered import Delivered, routing_of
 from tests.conformance.generated import NO_FILES, SITU, TYPES, Send, Step
 from tests.integration.test_pipeline import drained, wait_for
@@ -90,7 +90,7 @@ def listening(address: Address, found: Delivered) -> Iterator[Heard]:
     heard, ready, over = Heard(), threading.Event(), threading.Event()
 
     async def listen() -> None:
-        names = Names(address.zone)
+        names = BusNames(address.zone)
         prefix = names.live("")
 
         async def hear(message: Message) -> None:

@@ -15,16 +15,16 @@ from pathlib import Path
 
 import msgspec
 
-from situ.deployment import Deployment
 from situ.event.instants import print_instant
 from situ.event.message import EventKey, join_lines
 from situ.event.row import Row
-from situ.quality.expectation import Aggregate
-from situ.quality.shape import Each, Limit, Shape, Suppress, Thin
-from situ.quality.shaping import reference
-from situ.subscription.model import Subscription
+from situ.model import Deployment
+from situ.quality.model.declarations import Aggregate
+from situ.quality.model.shapes import EventFloor, Limit, Shape, Suppress, Thin
+from situ.routing.model import Subscription
 from tests.conformance.generated import Send
 from tests.histories import MINUTE, SECOND, START, event, history, read
+from tests.oracles import shaping as reference
 from tests.zone import deployment_of
 
 TYPES = """
@@ -106,7 +106,7 @@ def _shape(dice: random.Random, start: int) -> Shape:
     kind = dice.choice(["thin", "thin", "across", "held", "suppress", "aggregate", "each", "all"])
     every = dice.choice([5, 10]) * SECOND
     suppress = Suppress(attribute="value", delta=dice.choice([1, 5, 15]), per=dice.choice(["", "room"]))
-    each = Each(about="confidence", floor=dice.choice([60, 80]), keep_missing=dice.random() < 0.5)
+    each = EventFloor(about="confidence", floor=dice.choice([60, 80]), keep_missing=dice.random() < 0.5)
     thin = Thin(limits=_limits(dice, start), per=dice.choice(["", "room"]))
     match kind:
         case "thin":
@@ -121,7 +121,7 @@ def _shape(dice: random.Random, start: int) -> Shape:
             function = dice.choice(["avg", "min", "max", "sum"])
             return Shape(aggregate=Aggregate(function=function, attribute="value", window=6 * every, every=every))
         case "each":
-            return Shape(sources=frozenset(PUBLISHERS[:2]), each=(each, Each(about="freshness", floor=1.0)))
+            return Shape(sources=frozenset(PUBLISHERS[:2]), each=(each, EventFloor(about="freshness", floor=1.0)))
         case _:
             return Shape(sources=frozenset(PUBLISHERS[1:]), each=(each,), suppress=(suppress,), thin=thin)
 

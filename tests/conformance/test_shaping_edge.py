@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from situ.bus.memory import MemoryBus
-from situ.bus.names import Names
-from situ.deployment.plan import compile_plan
 from situ.edge.engine import EdgeEngine
 from situ.event.lines import decode_line
 from situ.event.message import split_lines
 from situ.event.row import Row
+from situ.event.subjects import BusNames
 from situ.registry.snapshots import publish_deployment
-from situ.subscription.targets import group_of
+from situ.routing.delivery_groups import group_of
+from situ.stages.plan import compile_plan
 from tests.conformance.shaped import World, make_world
 from tests.edge_zone import eventually
 
@@ -35,7 +35,7 @@ async def end_at_once(engine: EdgeEngine) -> None:
 
 async def run(folder: Path, world: World, dice: random.Random | None) -> dict[str, list[Row]]:
     """What each subscription gets; with ``dice`` the engine dies now and then."""
-    names = Names("main")
+    names = BusNames("main")
     deployment = world.deployment(folder / "project").at_version(1)
     groups = {group_of(each): each.id for each in deployment.routed.values()}
     assert groups.keys() == compile_plan(deployment).routing.groups.keys()

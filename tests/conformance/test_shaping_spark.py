@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from situ.event.row import Row
-from situ.pipeline.engine import Batch, SparkEngine
-from situ.subscription.targets import group_of
+from situ.routing.delivery_groups import group_of
+from situ.spark.engine import BatchReport, SparkEngine
 from tests.conformance.on_spark import _store
 from tests.conformance.shaped import TYPES, World, make_world
 from tests.conformance.test_shaping_edge import FUTURE, check
@@ -28,7 +28,7 @@ def run(spark: SparkSession, folder: Path, world: World, *, fused: bool) -> tupl
     Much is shared by several tasks, little is worked by one: what filters remember is shared anew from batch to batch.
     """
     found: dict[str, list[Row]] = {}
-    batches: list[Batch] = []
+    batches: list[BatchReport] = []
     with zone(folder, types=TYPES) as at:
         at.publish(replace(world.deployment(folder / "declared"), settings=at.deployment.settings))
         groups = {group_of(each): each.id for each in at.deployment.routed.values()}

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from situ.host.action_log import ACTION_LOG
-from situ.host.asked import FAILED, WAITING, Asked, Request
+from situ.app.action_queue import FAILED, WAITING, ActionQueue, ActionRequest
+from situ.app.action_worker import ACTION_LOG
 from tests.e2e.conftest import PATIENCE, Situ
 from tests.e2e.runs import make_plant, running
 from tests.guarded import FILES
@@ -32,7 +32,7 @@ actions
 """
 
 
-def asked_for(key: str, **more: Any) -> Request:
+def asked_for(key: str, **more: Any) -> ActionRequest:
     about = {
         "verb": "webhook",
         "action": "call",
@@ -46,14 +46,14 @@ def asked_for(key: str, **more: Any) -> Request:
         "bindings": [{"alias": "A", "concept": "person", "id": "g1"}],
         "attributes": "{}",
     }
-    return Request(key=key, pos=int(key[1:]), about=about, **more)
+    return ActionRequest(key=key, pos=int(key[1:]), about=about, **more)
 
 
 @pytest.fixture
 def plant(tmp_path: Path) -> Path:
     """Nothing runs here; two actions wait, one failed."""
     folder = make_plant(tmp_path)
-    asked = Asked(folder)
+    asked = ActionQueue(folder)
     problem = {"code": "S721", "message": "`call` was not done.", "hint": "Put it right."}
     asked.keep(asked_for("k1", target="https://a.example/x", attempts=12, problem=problem), FAILED)
     asked.keep(asked_for("k2"), WAITING)
@@ -148,7 +148,7 @@ def test_a_run_acts_and_goes_on_after_it_was_killed(situ: Situ, tmp_path: Path, 
     more["policies/intruder.dpl"] = POLICY
     more["actions.yaml"] = f'actions: {{call: [{{webhook: "{url}"}}, {{log: "{{A}} is in {{R}}"}}]}}\n'
     write(tmp_path, more)
-    asked = Asked(tmp_path)
+    asked = ActionQueue(tmp_path)
 
     def see(who: str) -> None:
         line = json.dumps({"who": who, "at": {"x": 5.0, "y": 5.0}}).encode()

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from situ.catalogue import CODES
-from situ.expr.functions.table import FUNCTIONS
+from situ.lang.catalogue import CODES
+from situ.lang.expr.functions.table import FUNCTIONS
 from tests.e2e.conftest import Ran, Situ
 
 SIGHTING = {"specversion": "1.0", "id": "7", "source": "tracker", "type": "Sighting", "time": "2026-11-02T08:00:00Z"}

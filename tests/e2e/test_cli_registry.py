@@ -18,8 +18,7 @@ import pytest
 
 from situ.bus.address import Address
 from situ.bus.nats import open_bus
-from situ.registry.engines import engine_alive, report_adopted
-from situ.registry.snapshots import fetch_deployment, watch_deployments
+from situ.registry.snapshots import engine_alive, fetch_deployment, report_adopted, watch_deployments
 from situ.settings import Settings
 from tests.e2e.conftest import Ran, Situ
 

@@ -17,10 +17,10 @@ from typing import Any
 import psutil
 
 from situ.bus.address import Address, resolve_address
-from situ.bus.blocking import BlockingBus
-from situ.bus.names import Names
+from situ.bus.sync_bus import BlockingBus
 from situ.event.lines import decode_line, stored_lines
 from situ.event.row import Row
+from situ.event.subjects import BusNames
 from situ.project.check import check_folder
 from tests.project_files import write
 
@@ -174,11 +174,11 @@ class Deployed:
 
     def root(self) -> list[Row]:
         """The events of the root log."""
-        return [decode_line(line) for line in self._lines(Names("main").root_stream)]
+        return [decode_line(line) for line in self._lines(BusNames("main").root_stream)]
 
     def dead(self) -> list[dict[str, Any]]:
         """The data of the dead letters."""
-        return [json.loads(line)["data"] for line in self._lines(Names("main").dead_stream)]
+        return [json.loads(line)["data"] for line in self._lines(BusNames("main").dead_stream)]
 
     def _lines(self, stream: str) -> list[bytes]:
         with self.bus() as bus:

@@ -43,7 +43,7 @@ def is_marked(value: Any, depth: int = 0) -> bool:
     if (
         module.startswith("situ.")
         and hasattr(value, "__dataclass_fields__")
-        and not module.startswith("situ.deployment.plan")
+        and not module.startswith("situ.stages.plan")
     ):
         names = value.__dataclass_fields__
         return len(names) < 12 and any(is_marked(getattr(value, name), depth + 1) for name in names)

@@ -21,24 +21,23 @@ import pytest
 import situ
 from situ.bus.credentials import ClientCredentials, make_seed, public_key, write_secret
 from situ.bus.nats import open_bus
-from situ.deployment import Deployment
-from situ.edge.event import Event
-from situ.edge.node import Node
-from situ.errors import SituError
+from situ.client.client import Client
+from situ.client.events import Event
 from situ.event.row import Row
 from situ.event.seal import seal_of
+from situ.lang.problems import SituError
+from situ.lang.tags import TagSet
+from situ.model import Deployment
 from situ.project.check import check_folder
 from situ.registry import open_registry
-from situ.registry.engines import adopted_versions
-from situ.registry.snapshots import fetch_deployment, publish_deployment
-from situ.tags import TagSet
-from situ.visibility.filters import Filters
-from situ.visibility.graph import ScopeGraph
-from situ.visibility.operations import JoinScope, LeaveScope, Operation
-from situ.visibility.reference import visible
-from situ.visibility.rights import Principal
-from situ.visibility.stamping import RootEvent
+from situ.registry.snapshots import adopted_versions, fetch_deployment, publish_deployment
+from situ.scopes.filters import FilterMeanings
+from situ.scopes.graph import ScopeGraph
+from situ.scopes.operations import JoinScope, LeaveScope, Operation
+from situ.scopes.rights import Principal
+from situ.scopes.stamp import RootEvent
 from tests.faults.deployed import PATIENCE, Deployed, deployed
+from tests.oracles.visibility import visible
 from tests.project_files import write
 
 CLIENTS = """
@@ -192,7 +191,7 @@ class Scoped:
     # ── clients ──
 
     @asynccontextmanager
-    async def connected(self, client: str) -> AsyncIterator[Node]:
+    async def connected(self, client: str) -> AsyncIterator[Client]:
         """A client; who comes while no run is there tries again."""
         credentials = str(secret_of(self.at.folder, client)) if client in KNOWN else None
         while True:
@@ -351,7 +350,7 @@ class _Seen:
     def __init__(self, scoped: Scoped, rows: Mapping[str, Row]) -> None:
         self.seal = ""
         self._scoped = scoped
-        self._filters = Filters(scoped.deployment.types)
+        self._filters = FilterMeanings(scoped.deployment.types)
         self._events = {
             row.key: RootEvent(filters=self._filters, type=row.type, envelope={"type": row.type}, data=alarm_of(row))
             for row in rows.values()

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from situ.errors import SituError
-from situ.pipeline.engine import SparkEngine
+from situ.lang.problems import SituError
+from situ.spark.engine import SparkEngine
 from tests.integration.test_pipeline import ALL, drained, reading, wait_for
 from tests.zone import Zone, zone
 

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import situ
-from situ.bus.blocking import close_shared
-from situ.edge.event import Event
-from situ.pipeline.plans import current_version
-from situ.pipeline.replay import replay
+from situ.bus.sync_bus import close_shared
+from situ.client.events import Event
+from situ.spark.plans import current_version
+from situ.spark.replay import replay
 from tests.faults.deployed import PATIENCE, Deployed, deployed, environment, wait_for
 from tests.faults.traffic import (
     WISHES,

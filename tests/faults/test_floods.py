@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from situ.edge.connecting import connect
+from situ.client.connection import connect
 from tests.admitted import AdmittingServer, Plain, admitting_server, plain
 from tests.edge_zone import edge_zone, eventually
 
@@ -125,7 +125,7 @@ def test_one_client_floods_its_router_and_the_others_are_served(kind: str, spark
 
 def test_a_client_of_the_library_waits_and_sends_again(tmp_path: Path) -> None:
     """It is refused like any other, and everything is stored once, in order."""
-    from situ.edge.client_queues import ClientQueues, QueueLimits
+    from situ.router.client_queues import ClientQueues, QueueLimits
 
     async def main() -> None:
         async with edge_zone(tmp_path, clients=CLIENTS) as zone:

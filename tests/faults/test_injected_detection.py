@@ -16,19 +16,16 @@ import msgspec
 import pyarrow as pa
 import pytest
 
+from situ.app.action_queue import FAILED, ActionQueue
+from situ.app.action_worker import _EVENT_VERBS, ActionLog, ActionResolver, ActionWorker
 from situ.bus.address import Address
-from situ.deployment.plan import Plan
 from situ.event.lines import decode_line, stored_lines
-from situ.event.message import Stored
-from situ.host.acting import _EVENT_VERBS, Acting
-from situ.host.action_log import ActionLog
-from situ.host.asked import FAILED, Asked
-from situ.host.resolving import Resolving
-from situ.pipeline.detect import Share, detections_in, work
-from situ.pipeline.enrich import DRIVER, Noticed, enrich
-from situ.pipeline.offsets import Offset
-from situ.situation.actions.action import VERB_OF
-from situ.situation.meaning.detection import Instances
+from situ.event.message import StoredMessage
+from situ.policies.actions.model import VERB_OF
+from situ.policies.model import InstancesByConcept
+from situ.spark.checkpoint import Offset
+from situ.spark.detect import DRIVER, BatchShare, EnrichmentNotes, detections_in, enrich, work
+from situ.stages.plan import Plan
 from tests.edge_zone import edge_zone, eventually
 from tests.faults.injected import MARK, functions_of, inject
 from tests.guarded import FILES
@@ -54,17 +51,17 @@ PROJECT = {
 }
 WHO = ("g1", MARK, "g2")
 ALONE = [
-    "situ.deployment.stepping:read_rows",
-    "situ.situation.enrichment.enrich:Enrichment.run",
-    "situ.situation.kernel.kernel:Kernel.step@2",
+    "situ.stages.detect.step:read_rows",
+    "situ.policies.enrichment.enrich:Enrichment.run",
+    "situ.policies.kernel.kernel:Kernel.step@2",
 ]
 """What works on events: one that fails is left out."""
-TOGETHER = ["situ.deployment.stepping:work_rows"]
+TOGETHER = ["situ.stages.detect.step:work_rows"]
 """What works on all that came: those that came with one that fails are left out with it."""
 TELLING = {
-    "situ.deployment.progress:Progress.decided@2": "detect",
-    "situ.deployment.happening:situation_data": "tell",
-    "situ.deployment.happening:acted@0": "act",
+    "situ.stages.detect.progress:DetectionProgress.decided@2": "detect",
+    "situ.stages.detect.situation_events:situation_data": "tell",
+    "situ.stages.detect.situation_events:acted@0": "act",
 }
 
 
@@ -236,10 +233,10 @@ def test_each_thing_that_detection_does_raises_once_and_it_goes_on(
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Stored], Plan, Instances]:
+def seen(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[StoredMessage], Plan, InstancesByConcept]:
     """The log of a zone in which three people were seen, one message each and all in one."""
 
-    async def main() -> tuple[list[Stored], Plan, Instances]:
+    async def main() -> tuple[list[StoredMessage], Plan, InstancesByConcept]:
         async with edge_zone(tmp_path_factory.mktemp("seen"), situ=SITU, more=PROJECT) as zone:
             engine = zone.engine
             assert engine is not None
@@ -254,12 +251,14 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Stored], Plan, 
     return asyncio.run(main())
 
 
-def detect(folder: Path, messages: list[Stored], plan: Plan, instances: Instances) -> tuple[set[str], dict[int, Any]]:
+def detect(
+    folder: Path, messages: list[StoredMessage], plan: Plan, instances: InstancesByConcept
+) -> tuple[set[str], dict[int, Any]]:
     """Who is found by a task that enriches and one that detects; and where events are that failed."""
     batches: Iterator[pa.RecordBatch] = enrich(messages, plan, instances, {}, 1)
     rows = [row for batch in batches for row in batch.to_pylist()]
-    noticed = [msgspec.msgpack.decode(row["blob"], type=Noticed) for row in rows if row["bucket"] == DRIVER]
-    share = Share(
+    noticed = [msgspec.msgpack.decode(row["blob"], type=EnrichmentNotes) for row in rows if row["bucket"] == DRIVER]
+    share = BatchShare(
         address=Address(zone="main", servers=()),
         checkpoint=folder,
         begin=Offset(),
@@ -274,20 +273,20 @@ def detect(folder: Path, messages: list[Stored], plan: Plan, instances: Instance
     return detected, {**{pos: each for one in noticed for pos, each in one.failed.items()}, **found.failed}
 
 
-def test_on_spark_all_are_detected(seen: tuple[list[Stored], Plan, Instances], tmp_path: Path) -> None:
+def test_on_spark_all_are_detected(seen: tuple[list[StoredMessage], Plan, InstancesByConcept], tmp_path: Path) -> None:
     assert detect(tmp_path, *seen) == (set(WHO), {})
 
 
 @pytest.mark.parametrize(
     "place",
     [
-        "situ.pipeline.enrich:_read",
-        "situ.situation.enrichment.enrich:Enrichment.run",
-        "situ.situation.kernel.kernel:Kernel.step@2",
+        "situ.spark.detect:_read",
+        "situ.policies.enrichment.enrich:Enrichment.run",
+        "situ.policies.kernel.kernel:Kernel.step@2",
     ],
 )
 def test_on_spark_one_event_fails_and_the_others_are_detected(
-    place: str, seen: tuple[list[Stored], Plan, Instances], tmp_path: Path
+    place: str, seen: tuple[list[StoredMessage], Plan, InstancesByConcept], tmp_path: Path
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         injection = inject(patch, place)
@@ -302,10 +301,10 @@ def test_on_spark_one_event_fails_and_the_others_are_detected(
 
 
 def test_a_policy_that_fails_on_what_it_remembers_begins_anew(
-    seen: tuple[list[Stored], Plan, Instances], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seen: tuple[list[StoredMessage], Plan, InstancesByConcept], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would fail at every step for ever."""
-    from situ.deployment.stepping import step_safely
+    from situ.stages.detect.step import step_safely
 
     _, plan, instances = seen
     kernel = plan.detecting.kernel("intruder")
@@ -327,45 +326,45 @@ def test_a_policy_that_fails_on_what_it_remembers_begins_anew(
 # ── actions ──
 
 NOT_IN_ACTING = {
-    "situ.host.acting:Acting.start": "nothing runs yet",
-    "situ.host.acting:Acting._left": "likewise",
-    "situ.host.acting:Acting.run": "is what goes on",
-    "situ.host.acting:Acting._work": "likewise",
-    "situ.host.acting:Acting._give_up": "is called for failures",
-    "situ.host.asked:Asked.reached": "nothing runs yet",
-    "situ.host.asked:Asked.note": "is called for what is tried again",
-    "situ.host.asked:Asked.fail": "is called for what is given up",
-    "situ.host.asked:Asked.again": "is what people ask for",
-    "situ.host.asked:Asked.drop": "likewise",
-    "situ.host.asked:Asked.find": "likewise",
-    "situ.host.asked:Asked.count": "likewise",
-    "situ.host.asked:Asked.all": "nothing runs yet, or people ask for it",
-    "situ.host.action_log:ActionLog.mend": "nothing runs yet",
-    "situ.host.action_log:ActionLog.holds": "likewise",
+    "situ.app.action_worker:ActionWorker.start": "nothing runs yet",
+    "situ.app.action_worker:ActionWorker._left": "likewise",
+    "situ.app.action_worker:ActionWorker.run": "is what goes on",
+    "situ.app.action_worker:ActionWorker._work": "likewise",
+    "situ.app.action_worker:ActionWorker._give_up": "is called for failures",
+    "situ.app.action_queue:ActionQueue.reached": "nothing runs yet",
+    "situ.app.action_queue:ActionQueue.note": "is called for what is tried again",
+    "situ.app.action_queue:ActionQueue.fail": "is called for what is given up",
+    "situ.app.action_queue:ActionQueue.again": "is what people ask for",
+    "situ.app.action_queue:ActionQueue.drop": "likewise",
+    "situ.app.action_queue:ActionQueue.find": "likewise",
+    "situ.app.action_queue:ActionQueue.count": "likewise",
+    "situ.app.action_queue:ActionQueue.all": "nothing runs yet, or people ask for it",
+    "situ.app.action_worker:ActionLog.mend": "nothing runs yet",
+    "situ.app.action_worker:ActionLog.holds": "likewise",
 }
 DOING = {
-    "situ.host.acting:Acting._host": "call elsewhere",
-    "situ.host.acting:Acting._change_policy": "rest",
-    "situ.host.webhook:call": "call elsewhere",
-    "situ.host.webhook:host_of": "call elsewhere",
-    "situ.host.webhook:request_bytes": "call elsewhere",
+    "situ.app.action_worker:ActionWorker._host": "call elsewhere",
+    "situ.app.action_worker:ActionWorker._change_policy": "rest",
+    "situ.app.webhook:send_request": "call elsewhere",
+    "situ.app.webhook:host_of": "call elsewhere",
+    "situ.app.webhook:request_bytes": "call elsewhere",
 }
 """The actions that come by there; all others do."""
 ACTING = [
-    "situ.host.acting:requests_in",
-    *(f"situ.host.acting:Acting.{each}" for each in vars(Acting)),
-    *(f"situ.host.asked:Asked.{each}" for each in vars(Asked)),
-    *(f"situ.host.action_log:ActionLog.{each}" for each in vars(ActionLog)),
-    *(f"situ.host.resolving:Resolving.{each}" for each in vars(Resolving)),
-    *(f"situ.host.webhook:{each}" for each in sorted(functions_of("situ.host.webhook"))),
+    "situ.app.action_worker:requests_in",
+    *(f"situ.app.action_worker:ActionWorker.{each}" for each in vars(ActionWorker)),
+    *(f"situ.app.action_queue:ActionQueue.{each}" for each in vars(ActionQueue)),
+    *(f"situ.app.action_worker:ActionLog.{each}" for each in vars(ActionLog)),
+    *(f"situ.app.action_worker:ActionResolver.{each}" for each in vars(ActionResolver)),
+    *(f"situ.app.webhook:{each}" for each in sorted(functions_of("situ.app.webhook"))),
 ]
 ACTING = [
     each
     for each in ACTING
     if each not in NOT_IN_ACTING
     and "__" not in each
-    and not each.startswith(("situ.host.asked:Asked._", "situ.host.action_log:ActionLog._"))
-    and not isinstance(getattr(Acting, each.rpartition(".")[2], None), property)
+    and not each.startswith(("situ.app.action_queue:ActionQueue._", "situ.app.action_worker:ActionLog._"))
+    and not isinstance(getattr(ActionWorker, each.rpartition(".")[2], None), property)
 ]
 """All that is done with requests."""
 
@@ -384,7 +383,7 @@ def test_an_action_that_fails_is_kept_and_others_are_done(
     async def main() -> None:
         async with http_target() as target, zone_with(tmp_path, other=target.url) as zone, acting(zone) as actions:
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("situ.host.acting._TROUBLE", 0.05)
+                patch.setattr("situ.app.action_worker._TROUBLE", 0.05)
                 injection = inject(patch, place, once=True)
                 asked = DOING.get(place, "note")
                 await ask(zone, *request(zone, asked, "s1", who="first"))
@@ -407,4 +406,4 @@ def test_an_action_that_fails_is_kept_and_others_are_done(
 
 
 def zone_failed(folder: Path) -> list[Any]:
-    return list(Asked(folder).all(FAILED))
+    return list(ActionQueue(folder).all(FAILED))

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from situ.deployment.plan import Plan, compile_plan
 from situ.event.lines import decode_line
 from situ.event.message import (
     CLIENT,
@@ -24,13 +23,14 @@ from situ.event.message import (
     RECEIVED,
     EventKey,
     Message,
-    Stored,
+    StoredMessage,
     join_lines,
     split_lines,
 )
-from situ.pipeline.decode import decode
-from situ.pipeline.dispatch import Dispatch
 from situ.project.check import check_folder
+from situ.spark.dispatch import DispatchTask
+from situ.spark.partitions import decode
+from situ.stages.plan import Plan, compile_plan
 from tests.edge_zone import EdgeZone, edge_zone, eventually
 from tests.faults.injected import MARK, Injection, functions_of, inject
 from tests.project_files import write
@@ -68,54 +68,54 @@ MANY, MARKED = 12, 5
 OTHERS = [number for number in range(MANY) if number != MARKED]
 WHO = ("desk", "hall")
 
-SLOWLY = "situ.event.intake:Intake._rows"
+SLOWLY = "situ.stages.decode:EventDecoder._rows"
 """The fast way of reading: what it fails on is converted slowly, too."""
 STAGES = ("decode", "interpret", "stamp", "root_log", "route", "deliver")
 ON_EDGE = [
-    "situ.edge.decode:decode",
-    "situ.edge.interpret:interpret",
-    "situ.edge.interpret:word",
-    "situ.edge.stamp:stamp",
-    "situ.edge.root_log:root_message",
-    "situ.edge.root_log:place",
-    "situ.edge.root_log:read_lines",
-    "situ.edge.root_log:dead_letters",
-    "situ.edge.route:route",
-    "situ.edge.deliver:durable",
-    "situ.edge.deliver:live",
+    "situ.stages.plan:decode",
+    "situ.stages.plan:interpret",
+    "situ.stages.plan:interpret_out",
+    "situ.stages.plan:stamp",
+    "situ.stages.root_log:root_message",
+    "situ.stages.root_log:place",
+    "situ.stages.root_log:read_lines",
+    "situ.stages.root_log:dead_letters",
+    "situ.stages.plan:route",
+    "situ.stages.deliver:durable",
+    "situ.stages.deliver:live",
 ]
 ON_SPARK = [
-    "situ.pipeline.decode:decode",
-    "situ.pipeline.decode:take_events",
-    "situ.pipeline.interpret:interpret",
-    "situ.pipeline.interpret:word",
-    "situ.pipeline.stamp:stamp",
-    "situ.pipeline.root_log:root_message",
-    "situ.pipeline.route:route",
+    "situ.spark.partitions:decode",
+    "situ.spark.partitions:take_events",
+    "situ.stages.plan:interpret",
+    "situ.stages.plan:interpret_out",
+    "situ.spark.dispatch:stamp",
+    "situ.spark.dispatch:root_message",
+    "situ.spark.dispatch:route",
 ]
 CORE = [
-    "situ.event.intake:Intake._rows",
-    "situ.event.intake:Intake._rows situ.event.intake:Intake._judge",
+    "situ.stages.decode:EventDecoder._rows",
+    "situ.stages.decode:EventDecoder._rows situ.stages.decode:EventDecoder._judge",
     "situ.event.lines:encode_rows",
     "situ.event.lines:encode_rows situ.event.lines:encode_row",
-    "situ.deployment.interpreting:Interpretation._structs_into_root",
-    f"{SLOWLY} situ.deployment.interpreting:Interpretation._into_root",
-    "situ.deployment.promises:Promises.kept",
-    f"{SLOWLY} situ.interpretation.convert:Converter.text",
-    f"{SLOWLY} situ.deployment.wording:Wording._line",
-    f"{SLOWLY} situ.deployment.interpreting:Interpretation._in_terms",
-    "situ.subscription.stamp:Stamp.each",
-    "situ.subscription.routing:Routing._route",
-    "situ.subscription.routing:Routing._route situ.subscription.routing:Routing._route_one",
-    "situ.subscription.filter:Filter.test",
+    "situ.stages.interpret:Interpretation._structs_into_root",
+    f"{SLOWLY} situ.stages.interpret:Interpretation._into_root",
+    "situ.stages.plan:AdvertisementFilters.kept",
+    f"{SLOWLY} situ.contexts.transform.converter:Converter.text",
+    f"{SLOWLY} situ.stages.interpret_out:DeliveryConversion._line",
+    f"{SLOWLY} situ.stages.interpret:Interpretation._in_terms",
+    "situ.routing.advertisement_check:AdvertisementCheck.each",
+    "situ.routing.routing_table:RoutingTable._route",
+    "situ.routing.routing_table:RoutingTable._route situ.routing.routing_table:RoutingTable._route_one",
+    "situ.routing.filter:Filter.test",
 ]
 """What stages call for each event, or for many: decoders, expressions, functions."""
 ON_BAD = ("dead_letters",)
 """Those that are only reached by events that are dead letters anyhow."""
 NOT_BY_EVENTS = {
-    "situ.pipeline.decode:take_events": "is for jobs that decode in their own way, and gives what was sent",
-    "situ.pipeline.decode:decode": "goes through all messages of a task; what it does with one is in it",
-    "situ.edge.root_log:read_lines": "reads lines that this process has written",
+    "situ.spark.partitions:take_events": "is for jobs that decode in their own way, and gives what was sent",
+    "situ.spark.partitions:decode": "goes through all messages of a task; what it does with one is in it",
+    "situ.stages.root_log:read_lines": "reads lines that this process has written",
 }
 WHOLE_MESSAGES = ("place",)
 """Those that a message passes as a whole: all of its events are dead letters then, and those of others go on."""
@@ -235,19 +235,19 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     return compile_plan(checked.deployment)
 
 
-def task(plan: Plan, bodies: Sequence[bytes]) -> tuple[list[Message], Dispatch]:
+def task(plan: Plan, bodies: Sequence[bytes]) -> tuple[list[Message], DispatchTask]:
     """What one task of a batch publishes for these messages of one client."""
 
-    def messages() -> Iterator[Stored]:
+    def messages() -> Iterator[StoredMessage]:
         seq = 1
         for place, body in enumerate(bodies, 1):
             count = len(split_lines(body))
             headers = {CLIENT: "shop", CONTEXT: "shop@1", RECEIVED: "1", COUNT: str(count)}
             headers[KEY] = str(EventKey("shop", 1, seq))
             seq += count
-            yield Stored(seq=place, subject="raw", body=body, headers=headers, at=1)
+            yield StoredMessage(seq=place, subject="raw", body=body, headers=headers, at=1)
 
-    dispatch = Dispatch(plan, 1)
+    dispatch = DispatchTask(plan, 1)
     rows = decode(messages(), plan, {}, lambda version: None, bare=True)
     return list(dispatch.messages(rows)), dispatch
 
@@ -257,7 +257,7 @@ def line(number: int, text: str, share: object = 4) -> bytes:
     return json.dumps({"specversion": "1.0", "id": str(number), "type": "Sale", "data": data}).encode()
 
 
-INGRESS = "situ.deployment.former_terms:_stamped_rows"
+INGRESS = "situ.stages.root_log:_stamped_rows"
 """What Spark, and the edge engine that follows it, do with a message that waits to be taken in."""
 
 

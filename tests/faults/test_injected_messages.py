@@ -16,23 +16,22 @@ from typing import Any
 
 import pytest
 
-from situ.edge.declarations import Declarations
+from situ.client.client import Client
 from situ.edge.detect import EdgeDetection
 from situ.edge.engine import EdgeEngine
-from situ.edge.looking_up import EdgeTables
-from situ.edge.measure import Measuring
-from situ.edge.node import Node
-from situ.edge.quality_host import QualityHost
-from situ.edge.reshaping import Reshaping
-from situ.edge.router import Router
-from situ.errors import SituError
+from situ.edge.measure import EdgeMeter
+from situ.edge.tables import EdgeTables
 from situ.event.message import EventKey, Message
-from situ.overlay import effects, messages
-from situ.overlay import router as machine
-from situ.overlay.effects import Effect
-from situ.overlay.messages import Connect, Describe, FullList, Heartbeat, Nack, Publish
-from situ.overlay.wire import ROUTER_KINDS, decode_from_router, encode
-from situ.subscription.model import Advertisement
+from situ.lang.problems import SituError
+from situ.protocol import effects, messages
+from situ.protocol import router_machine as machine
+from situ.protocol.effects import Effect
+from situ.protocol.messages import Connect, Describe, FullList, Heartbeat, Nack, Publish
+from situ.protocol.wire import ROUTER_KINDS, decode_from_router, encode
+from situ.router.declarations import DeclarationQueue
+from situ.router.negotiation import NegotiationHost, ShapeRollout
+from situ.router.router import Router
+from situ.routing.model import Advertisement
 from tests.edge_zone import EdgeZone, edge_zone, eventually
 from tests.faults.injected import Unforeseen
 
@@ -228,7 +227,7 @@ ENGINE_WORKS = {
     "route": (EdgeEngine, "_route_on"),
     "follow": (EdgeEngine, "_follow"),
     "save": (EdgeEngine, "_save"),
-    "measure": (Measuring, "look_on"),
+    "measure": (EdgeMeter, "look_on"),
     "tables": (EdgeTables, "refresh_on"),
     "adopt": (EdgeEngine, "_try_again"),
     "detect": (EdgeDetection, "run"),
@@ -236,10 +235,10 @@ ENGINE_WORKS = {
 ROUTER_WORKS = {
     "follow": (Router, "_follow"),
     "await engines": (Router, "_await_engines"),
-    "declare": (Declarations, "run"),
-    "release": (Declarations, "release"),
-    "negotiate": (QualityHost, "run"),
-    "reshape": (Reshaping, "run"),
+    "declare": (DeclarationQueue, "run"),
+    "release": (DeclarationQueue, "release"),
+    "negotiate": (NegotiationHost, "run"),
+    "reshape": (ShapeRollout, "run"),
 }
 
 
@@ -281,7 +280,7 @@ def test_every_message_of_a_router_at_the_client(tmp_path: Path, monkeypatch: py
             for kind in sorted(ROUTER_KINDS - {"HistoryAck"}):
                 headers, body = encode(example(getattr(messages, kind, None) or _quality(kind)))
                 with monkeypatch.context() as patch:
-                    patch.setattr("situ.edge.session.decode_from_router", once(decode_from_router)[0])
+                    patch.setattr("situ.client.session.decode_from_router", once(decode_from_router)[0])
                     await session._heard(Message(subject="x", headers=headers, body=body))
                 assert session.mistakes.counts[f"client {kind}"] == 1
             assert node.client == "tester"
@@ -301,7 +300,7 @@ def test_every_message_of_a_router_at_the_client(tmp_path: Path, monkeypatch: py
 
 
 def _quality(kind: str) -> type:
-    from situ.overlay import quality_messages
+    from situ.protocol import messages as quality_messages
 
     return getattr(quality_messages, kind)  # type: ignore[no-any-return]
 
@@ -309,11 +308,11 @@ def _quality(kind: str) -> type:
 def test_what_a_client_sends_is_sent_again_and_what_it_hears_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from situ.edge.sending import Sender
+    from situ.client.publish_queue import PublishQueue
 
     async def main() -> None:
         async with edge_zone(tmp_path, clients=CLIENTS) as zone, zone.connect("tester") as node:
-            monkeypatch.setattr(Sender, "_acknowledged", once(Sender._acknowledged)[0])
+            monkeypatch.setattr(PublishQueue, "_acknowledged", once(PublishQueue._acknowledged)[0])
             await (await node.publish_event("Level", tank="t", level=2.0)).stored
             assert (await node.status()).failures == {"client publish": 1}
             assert len(await zone.messages(zone.names.root_stream)) == 1, "stored once, however often it was sent"
@@ -331,7 +330,7 @@ def test_what_a_client_sends_is_sent_again_and_what_it_hears_goes_on(
                     await (await other.publish_event("Level", tank="t", level=float(number))).stored
                 await eventually(lambda: len(got) == 3, within=20)
             assert got == [-1.0, 1.0, 2.0]
-            assert isinstance(node, Node)
+            assert isinstance(node, Client)
             assert "Unforeseen" in listener.error
 
     asyncio.run(main())
@@ -347,7 +346,7 @@ def test_a_router_that_cannot_go_on_ends_and_says_so(tmp_path: Path, monkeypatch
             def no_memory(*args: Any) -> Any:
                 raise MemoryError
 
-            monkeypatch.setattr("situ.edge.router.step", no_memory)
+            monkeypatch.setattr("situ.router.router.step", no_memory)
             router._put(effects.Link(client="x", up=True))
             with pytest.raises(SituError, match="MemoryError") as ended:
                 async with asyncio.timeout(20):

@@ -20,14 +20,14 @@ from typing import Any
 import pytest
 
 import situ
-from situ.bus.blocking import BlockingBus
+from situ.bus.sync_bus import BlockingBus
 from situ.event.message import Message, split_lines
 from situ.event.row import Row
-from situ.pipeline.counters import Counts, decode_counts
-from situ.pipeline.cutting import cut, read_part
-from situ.pipeline.offsets import Offset
-from situ.pipeline.source_options import SourceOptions
-from situ.subscription.model import Subscription
+from situ.routing.model import Subscription
+from situ.spark.checkpoint import Offset
+from situ.spark.frames import TaskCounts, decode_counts
+from situ.spark.partitions import partitions_of_batch, read_partition
+from situ.spark.source import SourceOptions
 from tests.faults.deployed import PATIENCE, ROOT, Deployed, deployed, environment
 from tests.faults.injected import MARK, inject
 from tests.faults.raising import Raising
@@ -61,9 +61,9 @@ PROJECT = {
         """,
 }
 
-SOURCE, DETECT_SOURCE = "situ.pipeline.source:BusStreamReader", "situ.pipeline.detect_source:DetectReader"
-ENGINE, DETECTION = "situ.pipeline.engine:SparkEngine", "situ.pipeline.detecting:SparkDetection"
-HOST = "situ.host.spark:HostedSpark"
+SOURCE, DETECT_SOURCE = "situ.spark.source:BusStreamReader", "situ.spark.source:DetectReader"
+ENGINE, DETECTION = "situ.spark.engine:SparkEngine", "situ.spark.detect_query:SparkDetection"
+HOST = "situ.app.spark_engine:SparkHost"
 AT_START = (f"{SOURCE}.initialOffset", f"{DETECT_SOURCE}.initialOffset")
 """What is only done when a run begins for the first time."""
 ROUNDS = (
@@ -72,31 +72,31 @@ ROUNDS = (
     # In the driver.
     (f"{ENGINE}._batch", f"{DETECTION}._tell"),
     # In the workers: these begin the query again,
-    (f"{SOURCE}.read", "situ.pipeline.detect:work"),
+    (f"{SOURCE}.read", "situ.spark.detect:work"),
     # and after these the task goes on by itself.
-    ("situ.pipeline.sink:publish",),
-    ("situ.pipeline.decode:decode",),
-    ("situ.pipeline.dispatch:Dispatch.messages",),
-    ("situ.pipeline.deliver:Delivery.finish",),
+    ("situ.spark.dispatch:publish",),
+    ("situ.spark.partitions:decode",),
+    ("situ.spark.dispatch:DispatchTask.messages",),
+    ("situ.stages.deliver:DeliveryBatcher.finish",),
 )
 """Raised in together: one of the query of events, one of that of detection. Each time a query is begun again, Python
 processes of Spark are started, which takes seconds: all others are tried in the long version."""
 MORE_ROUNDS = (
-    (f"{HOST}._on_batch", "situ.pipeline.kept:ProgressStore.save"),
+    (f"{HOST}._on_batch", "situ.spark.state_store:ProgressStore.save"),
     (f"{SOURCE}.partitions", f"{DETECT_SOURCE}.partitions"),
     (f"{ENGINE}._start_detection", f"{DETECTION}._batch"),
     (f"{ENGINE}._purge", f"{DETECTION}._begun"),
     (f"{ENGINE}._publish", f"{DETECTION}._worked"),
-    ("situ.pipeline.carry:CarryStore.save", f"{DETECTION}._filled"),
-    ("situ.pipeline.counters:Totals.add", f"{DETECTION}._events_at"),
-    ("situ.pipeline.ends:Ends.add", f"{DETECTION}._former"),
-    ("situ.pipeline.query:Query.end_batch", f"{HOST}._on_detect"),
-    ("situ.pipeline.dispatch:dispatched", f"{DETECT_SOURCE}.read"),
-    ("situ.pipeline.dispatch:Dispatch.finish", "situ.pipeline.enrich:enrich"),
-    ("situ.pipeline.frames:count_batch", "situ.pipeline.enrich:every_bucket"),
-    ("situ.pipeline.plans:load_plan", "situ.pipeline.enrich:for_driver"),
-    ("situ.pipeline.offsets:read_offset", "situ.pipeline.detect:row_of"),
-    ("situ.pipeline.cutting:cut", "situ.pipeline.kept:StateStore.save_step"),
+    ("situ.spark.checkpoint:ClientOffsetStore.save", f"{DETECTION}._filled"),
+    ("situ.spark.frames:Totals.add", f"{DETECTION}._events_at"),
+    ("situ.spark.checkpoint:BatchEnds.add", f"{DETECTION}._former"),
+    ("situ.spark.session:Query.end_batch", f"{HOST}._on_detect"),
+    ("situ.spark.dispatch:dispatched", f"{DETECT_SOURCE}.read"),
+    ("situ.spark.dispatch:DispatchTask.finish", "situ.spark.detect:enrich"),
+    ("situ.spark.frames:count_batch", "situ.spark.detect:every_bucket"),
+    ("situ.spark.plans:load_plan", "situ.spark.detect:for_driver"),
+    ("situ.spark.checkpoint:read_offset", "situ.spark.detect:row_of"),
+    ("situ.spark.partitions:partitions_of_batch", "situ.spark.state_store:KernelStateStore.save_step"),
     # The first begins the query again, and what is asked when it begins raises then.
     (f"{SOURCE}.latestOffset", f"{SOURCE}.getDefaultReadLimit"),
     (f"{DETECT_SOURCE}.latestOffset", f"{DETECT_SOURCE}.getDefaultReadLimit"),
@@ -124,13 +124,13 @@ ELSEWHERE = {
     f"{DETECTION}.wait": "asks how the query is",
     f"{DETECTION}.stop": "the run ends",
     f"{DETECTION}._refuse": "is called for events that failed: test_injected_detection.py",
-    "situ.pipeline.sink:BusWriter.write": "is for jobs of one's own, which fail by themselves",
-    "situ.pipeline.detect:detecting_in": "makes the function that work is called by",
-    "situ.pipeline.detect:remembered_at": "is done before a run with another engine begins",
-    "situ.pipeline.detect:detections_in": "is a part of _batch",
-    "situ.pipeline.detect:stream_of": "is a part of work",
-    "situ.pipeline.enrich:for_buckets": "is a part of enrich, which isolates what fails there",
-    "situ.pipeline.dispatch:dispatching": "is for rows that pass through Spark, which no run has",
+    "situ.spark.dispatch:BusWriter.write": "is for jobs of one's own, which fail by themselves",
+    "situ.spark.detect:detecting_in": "makes the function that work is called by",
+    "situ.spark.detect:remembered_at": "is done before a run with another engine begins",
+    "situ.spark.detect:detections_in": "is a part of _batch",
+    "situ.spark.detect:stream_of": "is a part of work",
+    "situ.spark.detect:for_buckets": "is a part of enrich, which isolates what fails there",
+    "situ.spark.dispatch:dispatching": "is for rows that pass through Spark, which no run has",
 }
 
 
@@ -151,7 +151,7 @@ def places_in(module_name: str) -> list[str]:
 def test_every_handler_is_tried() -> None:
     wanted = set()
     for module in ("source", "detect_source", "engine", "detecting", "sink", "detect", "enrich", "dispatch"):
-        for place in places_in(f"situ.pipeline.{module}"):
+        for place in places_in(f"situ.spark.{module}"):
             _, _, name = place.partition(":")
             owner, _, method = name.rpartition(".")
             if place.startswith((f"{SOURCE}.", f"{DETECT_SOURCE}.", f"{ENGINE}.", f"{DETECTION}.")) or (
@@ -277,7 +277,7 @@ MESSAGES, MARKED, EACH = 9, 5, 3
 
 def sent_by_a_task(
     folder: Path, monkeypatch: pytest.MonkeyPatch, place: str, *, once: bool = False
-) -> tuple[Counter[str], Counter[str], list[dict[str, Any]], Counts]:
+) -> tuple[Counter[str], Counter[str], list[dict[str, Any]], TaskCounts]:
     """What is delivered to those who wait and to those who are there, the dead letters, and what was counted."""
     live: Counter[str] = Counter()
     send = BlockingBus.send
@@ -298,8 +298,8 @@ def sent_by_a_task(
         )
         with pytest.MonkeyPatch.context() as patch:
             injection = inject(patch, place, once=once)
-            (part,) = cut(options, Offset(), end)
-            (batch,) = read_part(options, part)
+            (part,) = partitions_of_batch(options, Offset(), end)
+            (batch,) = read_partition(options, part)
         assert injection.raised, "nothing was tried"
         (counts,) = decode_counts(batch.column(0).to_pylist())
         durable = Counter(row.id for rows in at.delivered().values() for row in rows)
@@ -307,7 +307,7 @@ def sent_by_a_task(
         return durable, live, at.dead(), counts
 
 
-@pytest.mark.parametrize("place", ["situ.bus.packing:pack_group", "situ.pipeline.deliver:Delivery.add@2"])
+@pytest.mark.parametrize("place", ["situ.event.subjects:pack_group", "situ.stages.deliver:DeliveryBatcher.add@2"])
 def test_a_message_that_a_task_fails_on_is_left_out_and_all_others_are_delivered_once(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -327,10 +327,10 @@ def test_a_message_that_a_task_fails_on_is_left_out_and_all_others_are_delivered
 @pytest.mark.parametrize(
     "place",
     [
-        "situ.pipeline.sink:publish",
-        "situ.bus.packing:pack_group",
-        "situ.bus.packing:pack_live",
-        "situ.pipeline.decode:decode",
+        "situ.spark.dispatch:publish",
+        "situ.event.subjects:pack_group",
+        "situ.event.subjects:pack_live",
+        "situ.spark.partitions:decode",
     ],
 )
 def test_what_fails_once_in_a_task_is_done_again_there(

@@ -12,7 +12,7 @@ import pytest
 from nats.aio.client import Client
 from nats.errors import MaxPayloadError
 
-from situ.errors import SituError
+from situ.lang.problems import SituError
 from tests.edge_zone import EdgeZone, edge_zone, take
 from tests.nats_server import NatsServer, nats_server
 

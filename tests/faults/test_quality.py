@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import situ
-from situ.edge.reaction import ReactionManager
-from situ.quality.feedback import Advice, StateChange
+from situ.client.capabilities import ReactionManager
+from situ.quality.negotiation.feedback import Advice, StateChange
 from tests.edge_zone import eventually
 from tests.faults.deployed import Deployed, deployed
 

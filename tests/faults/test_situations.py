@@ -17,17 +17,16 @@ from typing import Any
 
 import pytest
 
-from situ.cli.effective import bring_into_force
-from situ.cli.registered import registry_of
+from situ.cli.registry import registry_of, roll_out
 from situ.event.instants import print_instant
 from situ.event.lines import decode_line, stored_lines
 from situ.event.row import Row
+from situ.policies import lifecycle
+from situ.policies.lifecycle import SituationTransition
+from situ.policies.model import Cause, Observation
+from situ.policies.reference import detect
 from situ.project.check import check_folder
-from situ.registry.written import policy_document
-from situ.situation.meaning import lifecycle
-from situ.situation.meaning.detection import Cause, Observation
-from situ.situation.meaning.lifecycle import Transition
-from situ.situation.meaning.reference import detect
+from situ.registry.object_files import policy_document
 from tests.edge_zone import edge_zone
 from tests.faults.deployed import Deployed, deployed, wait_for
 from tests.faults.traffic import Program
@@ -105,7 +104,7 @@ def walks(seed: int, count: int) -> list[Seen]:
     return [*found, (found[-1][0] + 3_600_000_000, "nobody", -90.0, -90.0)]
 
 
-def meant(folder: Path, sightings: Iterable[Seen]) -> list[Transition]:
+def meant(folder: Path, sightings: Iterable[Seen]) -> list[SituationTransition]:
     """What policies of a folder tell of these sightings, by definition."""
     deployment = check_folder(folder).deployment
     assert deployment is not None
@@ -121,7 +120,7 @@ def meant(folder: Path, sightings: Iterable[Seen]) -> list[Transition]:
         )
         for number, (time, who, x, y) in enumerate(sightings)
     ]
-    told: list[Transition] = []
+    told: list[SituationTransition] = []
     for policy in deployment.policies.values():
         found = detect(policy, deployment.ontology, observations, INSTANCES)
         told += lifecycle.step({}, found, 1 << 60, policy.hold)[1]
@@ -168,11 +167,11 @@ def about(row: Row) -> tuple[str, str, str, tuple[tuple[str, str], ...]]:
     return row.client, row.id, row.type.rpartition(".")[2], bindings
 
 
-def expected(told: Iterable[Transition]) -> set[tuple[str, str, str, tuple[tuple[str, str], ...]]]:
+def expected(told: Iterable[SituationTransition]) -> set[tuple[str, str, str, tuple[tuple[str, str], ...]]]:
     return {(each.situation.policy, each.id, each.stage.value, each.situation.bindings) for each in told}
 
 
-def check_told(at: Deployed, wanted: list[Transition], policies: Iterable[str] = ACTS) -> None:
+def check_told(at: Deployed, wanted: list[SituationTransition], policies: Iterable[str] = ACTS) -> None:
     """The root log has each event that tells of situations, and each that actions come to, once."""
     rows = [row for row in at.root() if row.client in policies]
     keys, ids = (Counter(each) for each in (map(key_of, rows), ((row.source, row.id) for row in rows)))
@@ -269,7 +268,7 @@ def put(at: Deployed, verb: str, text: str = "") -> None:
         else:
             change = registry.add if verb == "add" else registry.alter
             applied = change("policy", "presence", policy_document("presence", text, "presence.dpl"), who="test")
-        bring_into_force(registered, applied.deployment)
+        roll_out(registered, applied.deployment)
 
 
 class Present:

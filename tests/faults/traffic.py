@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import situ
-from situ.errors import SituError
+from situ.lang.problems import SituError
 from tests.faults.deployed import PATIENCE, Deployed, environment, wait_for
 
 BAD_EVERY = 997

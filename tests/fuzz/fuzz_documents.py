@@ -10,9 +10,9 @@ import atheris
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 with atheris.instrument_imports(include=["situ"]):
-    from situ.documents import Document, Scalar, parse_json, parse_yaml, to_data
-    from situ.errors import Problems, render
-    from situ.types.load import load_types
+    from situ.lang.documents import Document, ScalarNode, parse_json, parse_yaml, to_data
+    from situ.lang.problems import Problems, render
+    from situ.lang.types.resolve import load_types
 
 from tests.fuzz.harness import fuzz
 
@@ -39,7 +39,7 @@ def look(document: Document) -> None:
         assert document.problems
         return
     to_data(document.root)
-    if isinstance(document.root, Scalar):
+    if isinstance(document.root, ScalarNode):
         for offset in (0, len(document.root.text) // 2, len(document.root.text)):
             document.root.locate(offset)
 

@@ -11,10 +11,10 @@ import atheris
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 with atheris.instrument_imports(include=["situ"]):
-    from situ.errors import SituError
-    from situ.event import Refused, decode_batch, decode_event, encode_batch
-    from situ.types.event_data import EventData
-    from situ.types.table import Types
+    from situ.event import RefusedEvent, decode_batch, decode_event, encode_batch
+    from situ.lang.problems import SituError
+    from situ.lang.types.lookup import EventData
+    from situ.lang.types.table import Types
 
 from tests.expressions import LINE, ROW, UNITS
 from tests.fuzz.harness import fuzz
@@ -40,9 +40,9 @@ def target(data: bytes) -> None:
     raw = bytes_of(data)
     for body in (raw, b"[\n" + raw + b"\n]"):
         found = decode_batch(body)
-        events = [item for item in found if not isinstance(item, Refused)]
+        events = [item for item in found if not isinstance(item, RefusedEvent)]
         for item in found:
-            if isinstance(item, Refused):
+            if isinstance(item, RefusedEvent):
                 assert item.problems
         again = decode_batch(encode_batch(events)) if events else ()
         assert list(again) == events, raw

@@ -10,10 +10,10 @@ import atheris
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 with atheris.instrument_imports(include=["situ.situation"]):
-    from situ.errors import Problem, SituError, render
-    from situ.situation.language.parse import parse_policy
-    from situ.situation.language.print import print_policy
-    from situ.situation.language.tidy import tidy_policy
+    from situ.lang.problems import Problem, SituError, render
+    from situ.policies.language.format import format_policy
+    from situ.policies.language.parse import parse_policy
+    from situ.policies.language.print import print_policy
 
 from tests.fuzz.harness import fuzz
 
@@ -50,9 +50,9 @@ def target(data: bytes) -> None:
         return
     printed = print_policy(policy)
     assert parse_policy(printed, "printed.dpl") == policy, (raw, printed)
-    tidied = tidy_policy(raw.decode(), "a.dpl")
+    tidied = format_policy(raw.decode(), "a.dpl")
     assert parse_policy(tidied, "tidied.dpl") == policy, (raw, tidied)
-    assert tidy_policy(tidied, "a.dpl") == tidied, (raw, tidied)
+    assert format_policy(tidied, "a.dpl") == tidied, (raw, tidied)
 
 
 if __name__ == "__main__":

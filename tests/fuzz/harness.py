@@ -10,7 +10,7 @@ import atheris
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # run as a script, outside of pytest
 
-from situ.units import Units
+from situ.lang.units import Units
 
 WORDS = (
     "d d_ e_ i i_ l l_ m t dec dec_ s s_ b b_ y_ date ts ts_ dur dur_ at at_ at.x lines lines_ ns data "

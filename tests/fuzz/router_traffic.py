@@ -10,8 +10,8 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from situ.bus.taking import TAKE
-from situ.overlay.wire import CLIENT_KINDS
+from situ.bus.consumer_proxy import TAKE
+from situ.protocol.wire import CLIENT_KINDS
 
 NAMES = ("a", "b", "c", "levels", "secrets", "", "x" * 65, "a.b", "*", "../a", "ä", "alice/secrets", "board\r\nPUB x 0")
 TYPES = ("Level", "Secret", "Alarm", "situ.deadletter", "situ.situation", "Nothing", "", "L" * 300)

@@ -21,8 +21,8 @@ from nats.aio.msg import Msg
 
 from situ.bus.credentials import read_client
 from situ.bus.folder_lock import read_lock
-from situ.bus.permissions import inbox_of
-from situ.edge.connecting import connect
+from situ.client.connection import connect
+from situ.protocol.permissions import inbox_of
 from tests.e2e.conftest import Situ
 from tests.e2e.runs import Run, running
 from tests.fuzz.router_traffic import Traffic

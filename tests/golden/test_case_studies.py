@@ -16,15 +16,15 @@ from typing import Any
 import pytest
 
 from scripts.count_declarations import changed, count, declarations
-from situ.deployment.plan import compile_plan
-from situ.errors import Severity
+from situ.contexts.model import ROOT, Direction
+from situ.contexts.transform.converter import Converter
 from situ.event.row import Origin, Row
-from situ.interpretation import reference
-from situ.interpretation.convert import Converter
-from situ.interpretation.model import ROOT, Direction
+from situ.lang.problems import Severity
+from situ.lang.types.json_codec import encode
 from situ.project.check import check_folder
-from situ.types.encode import encode
+from situ.stages.plan import compile_plan
 from tests.case_studies import CONTEXTS, EXAMPLES, VARIANTS, context_of, deployed, folder_of, samples
+from tests.oracles import transformation as reference
 from tests.transformations import ENVELOPE
 
 # Specify the transformations, change the format of one type, add an event type.

@@ -10,13 +10,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from situ.cli.draw_tree import draw_tree
-from situ.cli.explained_policy import PolicyExplained, explain_policy, find_policy
 from situ.cli.output import Output
-from situ.cli.show_policy import show_policy
-from situ.deployment import Deployment
-from situ.errors import SituError
-from situ.situation.policies.load_policies import Stopped
+from situ.cli.render.policy import draw_tree, show_policy
+from situ.explain.policy import PolicyExplanation, explain_policy, find_policy
+from situ.lang.problems import SituError
+from situ.model import Deployment
+from situ.policies.load import StoppedPolicy
 from tests import domains
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +46,7 @@ CASES = {
 every_case = pytest.mark.parametrize("name", CASES)
 
 
-def explained(name: str) -> PolicyExplained:
+def explained(name: str) -> PolicyExplanation:
     text, domain = CASES[name]
     others = [domains.policy(each, domain) for each, its in CASES.values() if its is domain]
     return explain_policy(domains.policy(text, domain), domain.ontology, others)
@@ -101,7 +100,7 @@ def test_boxes_do_not_overlap() -> None:
 
 def test_a_stopped_policy_says_why() -> None:
     _, problems = domains.checked(domains.UNACCOMPANIED_GUEST, LOGISTICS)
-    stopped = Stopped(text=domains.UNACCOMPANIED_GUEST, reasons=problems)
+    stopped = StoppedPolicy(text=domains.UNACCOMPANIED_GUEST, reasons=problems)
     with pytest.raises(SituError) as refused:
         find_policy("guest", Deployment(stopped={"guest": stopped}))
     assert refused.value.problems == problems

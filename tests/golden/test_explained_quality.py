@@ -8,17 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from situ.quality.cost import Points, Table
-from situ.quality.declared import Quality, Strategy
-from situ.quality.expectation import Expectation, Need
-from situ.quality.explain import Case, explain
-from situ.quality.explain_state import explain_expectation, explain_publisher
-from situ.quality.explained_text import as_text, publisher_as_text
-from situ.quality.feedback import Advice
-from situ.quality.formula import read_formula
-from situ.quality.inputs import Answered, Came, Providing, Registering, Suspending
-from situ.quality.profile import Capability, Mode, Profile
-from situ.quality.property import BUILT_IN
+from situ.quality.explanation.explain import ExplanationCase, explain, explain_expectation, explain_publisher
+from situ.quality.explanation.text import as_text, publisher_as_text
+from situ.quality.model.costs import LevelCost, PiecewiseCost, read_formula
+from situ.quality.model.declarations import BUILT_IN, Capability, Expectation, Mode, Need, Profile, Quality, Strategy
+from situ.quality.negotiation.feedback import Advice
+from situ.quality.negotiation.inputs_and_effects import Answered, Came, Providing, Registering, Suspending
 from tests.negotiating import Host, all_relevant, can, expects, need
 
 Golden = Callable[[str, str], None]
@@ -26,7 +21,9 @@ TRUST = BUILT_IN["trust"]
 PLANT_P = Profile(
     publisher="plant-P",
     type="temperatureEvent",
-    capabilities={"trust": Capability(about=TRUST, lb=1, ub=3, cv=1, cost=Table(((1.0, 0.0), (2.0, 2.0), (3.0, 5.0))))},
+    capabilities={
+        "trust": Capability(about=TRUST, lb=1, ub=3, cv=1, cost=LevelCost(((1.0, 0.0), (2.0, 2.0), (3.0, 5.0))))
+    },
     modes=(
         Mode(name="eco", values={"rate": 2.0, "confidence": 90.0}, cost=1.0),
         Mode(name="mid", values={"rate": 10.0, "confidence": 88.0}, cost=2.0),
@@ -171,13 +168,13 @@ def test_levels_and_what_is_better_when_less(golden: Golden) -> None:
     trusted = Need(about=TRUST, lb=2, ub=3)
     quick = need("freshness", 0, 5)
     asked = Expectation(id="desk/fine", subscription="desk/events", needs={"trust": trusted, "freshness": quick})
-    cost = Points(((1.0, 6.0), (60.0, 0.0)))
+    cost = PiecewiseCost(((1.0, 6.0), (60.0, 0.0)))
     slow = Capability(about=BUILT_IN["freshness"], lb=4, ub=60, cv=20, cost=cost)
     low = Capability(about=TRUST, lb=0, ub=2, cv=1)
     profile = Profile(publisher="reader", type="badge", capabilities={"trust": low, "freshness": slow})
     said = replace(profile, capabilities={"trust": low, "freshness": replace(slow, cv=6)})
     found = explain(
-        Case(
+        ExplanationCase(
             expectation=asked,
             profiles=[profile],
             names={profile.id: "reader"},

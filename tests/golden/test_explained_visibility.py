@@ -9,14 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from situ.deployment import Deployment
-from situ.deployment.explained_text import about_event, tell_why, why_as_json
-from situ.deployment.explaining import Why, explain_row, of_one_side
-from situ.deployment.parts import Part, write_parts
-from situ.deployment.seeing import NOBODYS, Seeing
 from situ.event.row import Row
+from situ.lang.tags import TagSet
+from situ.model import Deployment
 from situ.project.check import check_folder
-from situ.tags import TagSet
+from situ.scopes.stamp_codec import StampPart, write_parts
+from situ.stages.explain_visibility import (
+    EventVisibilityExplanation,
+    about_event,
+    explain_row,
+    explanation_as_json,
+    explanation_lines,
+    of_one_side,
+)
+from situ.stages.visibility import NOBODYS, EventVisibility
 from tests.project_files import write
 
 SCOPES = """version: 1
@@ -69,14 +75,14 @@ def project(folder: Path, scopes: str = SCOPES) -> Deployment:
     return checked.deployment
 
 
-def seeing(deployment: Deployment, epoch: int, before: Seeing | None = None) -> Seeing:
+def seeing(deployment: Deployment, epoch: int, before: EventVisibility | None = None) -> EventVisibility:
     numbers = before.numbers if before is not None else deployment.numbers
-    found = Seeing.of(replace(deployment, epoch=epoch).numbered(numbers), before)
+    found = EventVisibility.of(replace(deployment, epoch=epoch).numbered(numbers), before)
     assert found is not None
     return found
 
 
-def state(known: Seeing, **more: object) -> Row:
+def state(known: EventVisibility, **more: object) -> Row:
     data = {"machine_class": "press", "bytes": 100, "sampled": True, **more}
     row = Row(
         pos=1, client="press-7", incarnation=1, seq=1, context="root", recv=0, id="9b1e4c", source="press-7",
@@ -86,13 +92,14 @@ def state(known: Seeing, **more: object) -> Row:
     return row
 
 
-def told(row: Row, why: Why) -> str:
+def told(row: Row, why: EventVisibilityExplanation) -> str:
     what, data = about_event(row)
-    return f"{tell_why(what, why)}\n\n{json.dumps(why_as_json(data, why), indent=2, ensure_ascii=False)}\n"
+    as_json = json.dumps(explanation_as_json(data, why), indent=2, ensure_ascii=False)
+    return f"{explanation_lines(what, why)}\n\n{as_json}\n"
 
 
 @pytest.fixture
-def stamped(tmp_path: Path) -> tuple[Deployment, Seeing, Seeing]:
+def stamped(tmp_path: Path) -> tuple[Deployment, EventVisibility, EventVisibility]:
     """The project, what was in force when the event came, and what is now: other clients, the same scopes."""
     deployment = project(tmp_path)
     then = seeing(deployment, 41)
@@ -100,7 +107,7 @@ def stamped(tmp_path: Path) -> tuple[Deployment, Seeing, Seeing]:
 
 
 def test_the_example_of_a_machine_and_its_supplier(
-    stamped: tuple[Deployment, Seeing, Seeing], golden: Callable[[str, str], None]
+    stamped: tuple[Deployment, EventVisibility, EventVisibility], golden: Callable[[str, str], None]
 ) -> None:
     deployment, then, now = stamped
     row = state(then)
@@ -130,23 +137,23 @@ def test_what_was_seen_and_is_not_any_more(tmp_path: Path, golden: Callable[[str
 
 
 def test_a_situation_is_explained_by_its_parts(
-    stamped: tuple[Deployment, Seeing, Seeing], golden: Callable[[str, str], None]
+    stamped: tuple[Deployment, EventVisibility, EventVisibility], golden: Callable[[str, str], None]
 ) -> None:
     deployment, then, now = stamped
     row, part = state(now, vendor="acme"), state(then)
     seen = state(then, vendor="acme")
-    row.parts = write_parts([Part(each.tags, each.epoch, each.bits) for each in (part, seen)])
+    row.parts = write_parts([StampPart(each.tags, each.epoch, each.bits) for each in (part, seen)])
     why = explain_row(now, row, ANYWHERE, deployment.scopes)
     golden("explained-visibility/situation.txt", told(row, why))
     assert (why.own.visible, why.visible) == (True, False)
     assert why.held_back_in == ("membership",)
-    row.parts = write_parts([Part(part.tags, part.epoch, part.bits, frozenset(why.held_back_in))])
+    row.parts = write_parts([StampPart(part.tags, part.epoch, part.bits, frozenset(why.held_back_in))])
     released = explain_row(now, row, ANYWHERE)
     assert released.visible
     assert "released in membership  visible" in told(row, released)
 
 
-def test_what_nobody_knows_any_more(stamped: tuple[Deployment, Seeing, Seeing]) -> None:
+def test_what_nobody_knows_any_more(stamped: tuple[Deployment, EventVisibility, EventVisibility]) -> None:
     _, then, now = stamped
     row = state(then)
     row.epoch = 40
@@ -157,7 +164,7 @@ def test_what_nobody_knows_any_more(stamped: tuple[Deployment, Seeing, Seeing]) 
     assert not why.visible
 
 
-def test_a_filter_is_told_as_the_stamp_has_it(stamped: tuple[Deployment, Seeing, Seeing]) -> None:
+def test_a_filter_is_told_as_the_stamp_has_it(stamped: tuple[Deployment, EventVisibility, EventVisibility]) -> None:
     """Types may change after the event was stamped, and the stamp decides."""
     _, then, now = stamped
     row = state(then, vendor="acme")

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from situ.expr.check import check
-from situ.expr.emit_python import compile_test, compile_value
-from situ.expr.emit_spark import emit_spark
-from situ.expr.print import print_expression
-from situ.expr.simplify import simplify
-from situ.types.model import BOOLEAN
+from situ.lang.expr.checker.check import check
+from situ.lang.expr.emit.python import compile_test, compile_value
+from situ.lang.expr.emit.spark import emit_spark
+from situ.lang.expr.format import print_expression
+from situ.lang.expr.simplify import simplify
+from situ.lang.types.model import BOOLEAN
 from tests.expressions import row_scope
 
 CASES = {

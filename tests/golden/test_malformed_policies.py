@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
-from situ.errors import SituError, render
-from situ.situation.language.parse import parse_condition, parse_policy
+from situ.lang.problems import SituError, render
+from situ.policies.language.parse import parse_condition, parse_policy
 from tests.policies import SECURITY, policy
 
 CASES: dict[str, str] = {

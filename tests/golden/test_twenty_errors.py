@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from situ.errors import render
+from situ.lang.problems import render
 from situ.project.check import check_folder
 
 FOLDER = Path(__file__).parent / "twenty-errors"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from situ.documents import Document, Limits, parse_yaml, to_data
-from situ.errors import render
+from situ.lang.documents import Document, DocumentLimits, parse_yaml, to_data
+from situ.lang.problems import render
 
 ATTACKS = sorted((Path(__file__).parents[1] / "attacks" / "yaml").glob("*.yaml"))
 
@@ -70,7 +70,7 @@ def test_generated_attack_is_refused_at_once(name: str) -> None:
     document = parse_yaml(data, "attack.yaml")
     seconds = time.process_time() - start
     assert document.problems[0].code.code == code
-    assert len(document.problems) <= Limits().problems + 1
+    assert len(document.problems) <= DocumentLimits().problems + 1
     assert seconds < 10, "a bound with room for a slow machine; seconds at most on a common one"
 
 

@@ -13,25 +13,24 @@ from typing import Any
 
 import pytest
 
+from situ.app.action_queue import FAILED, WAITING, ActionQueue, ActionRequest
+from situ.app.action_worker import ACTION_LOG, ActionWorker, RetrySettings
 from situ.bus.memory import MemoryBus
-from situ.deployment.acting import digest_of
-from situ.errors import SituError
 from situ.event.lines import encode_row
 from situ.event.message import Message, join_lines
 from situ.event.row import Row
-from situ.host.acting import Acting, Manner
-from situ.host.action_log import ACTION_LOG
-from situ.host.asked import FAILED, WAITING, Asked, Request
-from situ.overlay.messages import Nack
-from situ.overlay.wire import decode_from_router
+from situ.lang.problems import SituError
+from situ.policies.actions.action_events import digest_of
+from situ.policies.actions.model import VERB_OF
+from situ.policies.actions.resolve import steps_of
+from situ.protocol.messages import Nack
+from situ.protocol.wire import decode_from_router
 from situ.registry.snapshots import publish_deployment
-from situ.situation.actions.action import VERB_OF
-from situ.situation.actions.resolve_actions import steps_of
 from tests.edge_zone import EdgeZone, edge_zone, eventually
 from tests.guarded import FILES
 from tests.http_targets import Target, http_target
 
-MANNER = Manner(glance=0.01, timeout=1.0, attempts=3, pause=0.02, longest=0.05)
+MANNER = RetrySettings(glance=0.01, timeout=1.0, attempts=3, pause=0.02, longest=0.05)
 SITU = "defaults: {lateness: 100 ms, idle: 300 ms}\n"
 POLICY = """policy {name}
 window 1 s
@@ -83,10 +82,10 @@ async def zone_with(folder: Path, **urls: str) -> AsyncIterator[EdgeZone]:
 
 @asynccontextmanager
 async def acting(
-    zone: EdgeZone, manner: Manner = MANNER, environment: Mapping[str, str] | None = None
-) -> AsyncIterator[Acting]:
+    zone: EdgeZone, manner: RetrySettings = MANNER, environment: Mapping[str, str] | None = None
+) -> AsyncIterator[ActionWorker]:
     """What is started ends as a process does that is killed: nothing is put in order."""
-    found = Acting(
+    found = ActionWorker(
         zone.bus,
         zone.registry,
         zone.folder,
@@ -154,8 +153,8 @@ async def ask(zone: EdgeZone, *rows: Row) -> None:
     await (await zone.bus.store(Message(subject=zone.names.root("r1"), body=body)))
 
 
-def kept(zone: EdgeZone, state: str) -> list[Request]:
-    return list(Asked(zone.folder).all(state))
+def kept(zone: EdgeZone, state: str) -> list[ActionRequest]:
+    return list(ActionQueue(zone.folder).all(state))
 
 
 def logged(zone: EdgeZone) -> list[str]:
@@ -249,7 +248,7 @@ def test_a_failing_target_holds_up_nobody_else_and_is_kept(tmp_path: Path) -> No
             assert "answered 503" in one.problem["message"]
             assert one.problem["hint"].endswith(f"`situ actions retry {one.key}`.")
             failing.answer = lambda sent: 200
-            assert Asked(zone.folder).again(one.key)
+            assert ActionQueue(zone.folder).again(one.key)
             await eventually(lambda: doing.counts.done == 3)
             assert failing.sent[-1].data == {"who": "g1"}
             assert len(kept(zone, FAILED)) == 9
@@ -349,7 +348,7 @@ def test_a_line_is_logged_exactly_once_over_a_crash(tmp_path: Path) -> None:
             first, second = file.read_bytes().splitlines(keepends=True)
             file.write_bytes(first + second[:-5])
             for row in (*request(zone, "note", "a1"), *request(zone, "note", "a2")):
-                Asked(zone.folder).keep(Request(key=row.id, pos=1, about=json.loads(row.data)))
+                ActionQueue(zone.folder).keep(ActionRequest(key=row.id, pos=1, about=json.loads(row.data)))
             async with acting(zone) as doing:
                 await eventually(lambda: nothing_kept(zone))
                 assert doing.counts.done == 1
@@ -362,7 +361,7 @@ def test_policies_are_suspended_and_deleted(tmp_path: Path) -> None:
     added = POLICY.format(name="added", action="delete policy added")
 
     async def run() -> None:
-        from situ.registry.written import policy_document
+        from situ.registry.object_files import policy_document
 
         async with zone_with(tmp_path) as zone, acting(zone) as doing:
             zone.registry.add("policy", "added", policy_document("added", added, "added.dpl"), who="test")
@@ -449,7 +448,7 @@ def test_what_somebody_drops_is_not_tried_again(tmp_path: Path) -> None:
         ):
             await ask(zone, *request(zone, "call", "a1"))
             await eventually(lambda: len(target.sent) > 1)
-            assert Asked(zone.folder).drop("a1-0.0", WAITING)
+            assert ActionQueue(zone.folder).drop("a1-0.0", WAITING)
             await eventually(lambda: doing.counts.done == 1)
             assert len(logged(zone)) == 1
             assert nothing_kept(zone)

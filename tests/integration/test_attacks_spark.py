@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from situ.errors import SituError
-from situ.expr.check import check
-from situ.expr.emit_spark import emit_spark
-from situ.expr.tree import Node
+from situ.lang.expr.checker.check import check
+from situ.lang.expr.emit.spark import emit_spark
+from situ.lang.expr.tree import Node
+from situ.lang.problems import SituError
 from tests.expressions import row_scope
 from tests.integration.test_expressions_spark import FAILED, frame_of, judged, same
 from tests.unit.test_expression_attacks import BOUNDED, HOSTILE_ROW, text_of

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from situ.event.lines import decode_line
 from situ.event.message import split_lines
+from situ.policies.model import PolicyStart
+from situ.registry.object_files import policy_document
 from situ.registry.snapshots import publish_deployment
-from situ.registry.written import policy_document
-from situ.situation.policies.start import Start
 from tests.edge_zone import EdgeZone, edge_zone, eventually, nothing_more, take
 from tests.integration.test_detection import DURABLE, QUICK, SITU, see, told
 
@@ -17,11 +17,11 @@ FILE = "policies/unaccompanied-guest.dpl"
 WITHOUT = {name: text for name, text in QUICK.items() if name != FILE}
 TEXT = QUICK[FILE].replace("unaccompanied-guest", "added")
 OPEN = TEXT.replace("1 s", "1 s\nhold 1 h")
-BEGIN = Start(at=0)
+BEGIN = PolicyStart(at=0)
 G1, G2 = {"A": "g1", "R": "lab"}, {"A": "g2", "R": "lab"}
 
 
-async def add(zone: EdgeZone, text: str, start: Start | None) -> None:
+async def add(zone: EdgeZone, text: str, start: PolicyStart | None) -> None:
     document = policy_document("added", text, "added.dpl")
     added = zone.registry.add("policy", "added", document, who="test", start=start)
     await publish_deployment(zone.bus, added.deployment)
@@ -76,7 +76,7 @@ def test_its_actions_are_done_for_the_past_if_that_is_asked_for(tmp_path: Path) 
             await see(reader, "g1", 5)
             await asyncio.sleep(4)
             await see(reader, "e1", 30)
-            await add(zone, TEXT, Start(at=0, acts=True))
+            await add(zone, TEXT, PolicyStart(at=0, acts=True))
             await take(events, 2)
             assert (await types(zone)).count("GuestAlone") == 1
 

@@ -12,13 +12,13 @@ from typing import TypeVar
 
 import pytest
 
+from situ.bus.consumer_proxy import TAKE, ConsumerProxy
 from situ.bus.interface import Bus
 from situ.bus.memory import MemoryBus
-from situ.bus.names import Names
 from situ.bus.nats import open_bus
-from situ.bus.taking import TAKE, Desk
-from situ.errors import SituError
-from situ.event.message import ID, MESSAGE, REPLY, Message, Stored
+from situ.event.message import ID, MESSAGE, REPLY, Message, StoredMessage
+from situ.event.subjects import BusNames
+from situ.lang.problems import SituError
 from situ.settings import Settings
 from situ.settings.model import Log, Overlay, Retention
 from tests.nats_server import NatsServer, nats_server
@@ -51,11 +51,11 @@ def on(request: pytest.FixtureRequest, server: NatsServer) -> Callable[..., T]:
         finally:
             await bus.close()
 
-    def run(work: Callable[[Bus, Names], Awaitable[T]], settings: Settings = SETTINGS) -> T:
+    def run(work: Callable[[Bus, BusNames], Awaitable[T]], settings: Settings = SETTINGS) -> T:
         async def main() -> T:
             zone = f"t{next(_zones)}"
             async with asyncio.timeout(120), opened(zone, settings) as bus:
-                return await work(bus, Names(zone))
+                return await work(bus, BusNames(zone))
 
         return asyncio.run(main())
 
@@ -88,7 +88,7 @@ async def take(messages: AsyncIterator[T], number: int) -> list[T]:
 
 
 def test_messages_are_stored_in_order_and_read_back_whole(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         before = datetime.now(UTC)
         message = Message(subject=names.raw("r1", 3), body=b"[\n{}\n]", headers={ID: "a.1.1+1", "Situ-Key": "a.1.1"})
         assert (await (await bus.store(message))).seq == 1
@@ -106,7 +106,7 @@ def test_messages_are_stored_in_order_and_read_back_whole(on) -> None:  # type: 
 
 
 def test_the_same_id_is_stored_once(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         message = Message(subject=names.raw("r1", 0), body=b"1", headers={ID: "x"})
         first = await (await bus.store(message))
         again = await (await bus.store(replace(message, body=b"2")))
@@ -118,7 +118,7 @@ def test_the_same_id_is_stored_once(on) -> None:  # type: ignore[no-untyped-def]
 
 
 def test_reading_takes_ranges_and_subjects(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         for n in range(30):
             await store(bus, names.root("r1", ("A", "B.C", "D")[n % 3]), b"%d" % n)
         stream, a, bc = names.root_stream, names.root("r1", "A"), names.root("r1", "B.C")
@@ -134,7 +134,7 @@ def test_reading_takes_ranges_and_subjects(on) -> None:  # type: ignore[no-untyp
 
 
 def test_large_messages_are_read_whole(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         bodies = [bytes([65 + n]) * (7 * 1024 * 1024) for n in range(4)]
         await store(bus, names.raw("r1", 0), *bodies, ids=False)
         found = await collect(bus, names.in_stream)
@@ -144,7 +144,7 @@ def test_large_messages_are_read_whole(on) -> None:  # type: ignore[no-untyped-d
 
 
 def test_purged_sequences_are_a_gap_that_reading_passes(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         await store(bus, names.raw("r1", 0), *(b"%d" % n for n in range(10)))
         await bus.purge(names.in_stream, 5)
         state = await bus.state(names.in_stream)
@@ -160,7 +160,7 @@ def test_purged_sequences_are_a_gap_that_reading_passes(on) -> None:  # type: ig
 
 
 def test_an_empty_stream_holds_nothing(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         state = await bus.state(names.dead_stream)
         assert (state.first, state.last, state.messages) == (1, 0, 0)
         assert await collect(bus, names.dead_stream) == []
@@ -172,7 +172,7 @@ def test_an_empty_stream_holds_nothing(on) -> None:  # type: ignore[no-untyped-d
 
 
 def test_a_moment_is_found(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         start = datetime.now(UTC)
         await store(bus, names.root("r1"), b"a", b"b")
         await asyncio.sleep(0.02)
@@ -187,7 +187,7 @@ def test_a_moment_is_found(on) -> None:  # type: ignore[no-untyped-def]
 
 
 def test_a_full_ingress_stream_refuses_and_keeps_what_it_has(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         subject = names.raw("r1", 0)
         futures = [await bus.store(Message(subject=subject, body=bytes(1000), headers={ID: str(n)})) for n in range(20)]
         results = await asyncio.gather(*futures, return_exceptions=True)
@@ -204,7 +204,7 @@ def test_a_full_ingress_stream_refuses_and_keeps_what_it_has(on) -> None:  # typ
 
 
 def test_what_is_behind_a_refused_message_of_a_lane_is_refused_too(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         subject = names.raw("r1", 0)
         futures = [
             await bus.store(Message(subject=subject, body=bytes(size)), lane="a") for size in (1000, 20_000, 10, 10)
@@ -220,7 +220,7 @@ def test_what_is_behind_a_refused_message_of_a_lane_is_refused_too(on) -> None: 
 
 
 def test_the_root_log_drops_its_oldest(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         await store(bus, names.root("r1"), *(b"%03d" % n + bytes(1000) for n in range(20)))
         state = await bus.state(names.root_stream)
         held = [body[:3] for body in await collect(bus, names.root_stream)]
@@ -232,7 +232,7 @@ def test_the_root_log_drops_its_oldest(on) -> None:  # type: ignore[no-untyped-d
 
 
 def test_settings_change_a_stream_and_keep_its_content(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         await store(bus, names.raw("r1", 0), b"kept")
         await bus.prepare(SETTINGS)
         await bus.prepare(replace(SETTINGS, log=Log(size=5000)))
@@ -246,7 +246,7 @@ def test_settings_change_a_stream_and_keep_its_content(on) -> None:  # type: ign
 
 
 def test_what_cannot_be_stored_is_told(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         large = Message(subject=names.raw("r1", 0), body=bytes(9 * 1024 * 1024))
         with pytest.raises(SituError) as refused:
             await (await bus.store(large))
@@ -269,12 +269,12 @@ def test_what_cannot_be_stored_is_told(on) -> None:  # type: ignore[no-untyped-d
 # ── durable consumers ──
 
 
-async def outgoing(bus: Bus, names: Names, group: str, *bodies: bytes) -> list[int]:
+async def outgoing(bus: Bus, names: BusNames, group: str, *bodies: bytes) -> list[int]:
     return await store(bus, names.out(group), *bodies)
 
 
 def test_a_consumer_gets_what_came_after_it_was_made(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         await outgoing(bus, names, "g1", b"before")
         await bus.ensure_consumer("a_x", ["g1", "g2"])
         await outgoing(bus, names, "g1", b"1")
@@ -290,7 +290,7 @@ def test_a_consumer_gets_what_came_after_it_was_made(on) -> None:  # type: ignor
 
 
 def test_what_all_have_acknowledged_is_gone(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         await bus.ensure_consumer("a_x", ["g1"])
         await bus.ensure_consumer("b_x", ["g1"])
         seqs = await outgoing(bus, names, "g1", *(b"%d" % n for n in range(10)))
@@ -320,7 +320,7 @@ async def eventually(bus: Bus, name: str, acknowledged: int) -> None:
 
 
 def test_a_reader_that_dies_leaves_what_it_did_not_acknowledge_to_the_next_in_order(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         await bus.ensure_consumer("a_x", ["g1", "g2"])
         for n in range(60):
             await outgoing(bus, names, f"g{n % 3}", b"%d" % n)
@@ -332,7 +332,7 @@ def test_a_reader_that_dies_leaves_what_it_did_not_acknowledge_to_the_next_in_or
         await eventually(bus, "a_x", got[3].seq)
 
         second = await bus.consume("a_x", pending=10)
-        again: list[Stored] = []
+        again: list[StoredMessage] = []
         async for message in second:
             again.append(message)
             if message.body == b"59":
@@ -357,7 +357,7 @@ def test_a_reader_that_dies_leaves_what_it_did_not_acknowledge_to_the_next_in_or
 
 
 def test_no_more_is_under_way_than_the_reader_wants(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         await bus.ensure_consumer("a_x", ["g1"])
         await outgoing(bus, names, "g1", *(b"%d" % n for n in range(50)))
         consumption = await bus.consume("a_x", pending=4)
@@ -376,7 +376,7 @@ def test_no_more_is_under_way_than_the_reader_wants(on) -> None:  # type: ignore
 
 
 def test_a_reader_waits_for_what_comes(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         await bus.ensure_consumer("a_x", ["g1"])
         consumption = await bus.consume("a_x")
         waiting = asyncio.ensure_future(take(aiter(consumption), 2))
@@ -389,7 +389,7 @@ def test_a_reader_waits_for_what_comes(on) -> None:  # type: ignore[no-untyped-d
 
 
 def test_groups_of_a_consumer_can_change(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         await bus.ensure_consumer("a_x", ["g1"])
         await outgoing(bus, names, "g1", b"1")
         await bus.ensure_consumer("a_x", ["g1", "g2"])
@@ -410,7 +410,7 @@ class Loud:
     def knows(self, consumer: str) -> bool:
         return consumer == "a_x"
 
-    async def decide(self, consumer: str, message: Stored) -> bytes | None:
+    async def decide(self, consumer: str, message: StoredMessage) -> bytes | None:
         return message.body.upper() if self.knows(consumer) else None
 
     def mark(self, seq: int, number: int) -> str:
@@ -422,10 +422,10 @@ class Loud:
 
 
 def test_readers_of_a_guarded_consumer_get_what_its_guard_makes_of_messages(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         guard = Loud()
         bus.guard(guard)
-        desk = Desk(bus, guard)
+        desk = ConsumerProxy(bus, guard)
 
         async def serve(message: Message) -> None:
             assert message.headers[MESSAGE] == TAKE
@@ -458,7 +458,7 @@ def test_readers_of_a_guarded_consumer_get_what_its_guard_makes_of_messages(on) 
 
 
 def test_a_later_consumer_does_not_get_what_an_earlier_one_waits_for(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         await bus.ensure_consumer("a_x", ["g1"])
         await outgoing(bus, names, "g1", b"1", b"2", b"3")
         await bus.ensure_consumer("b_x", ["g1"])
@@ -479,7 +479,7 @@ def test_a_later_consumer_does_not_get_what_an_earlier_one_waits_for(on) -> None
 
 
 def test_nobody_reads_as_a_consumer_that_is_not_there(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         with pytest.raises(SituError) as refused:
             await bus.consume("a_x")
         assert refused.value.code == "B109"
@@ -488,7 +488,7 @@ def test_nobody_reads_as_a_consumer_that_is_not_there(on) -> None:  # type: igno
 
 
 def test_what_waits_too_long_for_a_consumer_makes_room(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         await bus.ensure_consumer("a_x", ["g1"])
         await outgoing(bus, names, "g1", *(b"%03d" % n + bytes(1000) for n in range(20)))
         consumption = await bus.consume("a_x")
@@ -510,7 +510,7 @@ def test_what_waits_too_long_for_a_consumer_makes_room(on) -> None:  # type: ign
 
 
 def test_requests_are_answered_in_order_and_one_at_a_time(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         at_work = 0
 
         async def handle(message: Message) -> Message:
@@ -539,7 +539,7 @@ def test_requests_are_answered_in_order_and_one_at_a_time(on) -> None:  # type: 
 
 
 def test_an_answer_can_come_later(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         waiting: list[Message] = []
 
         async def handle(message: Message) -> None:
@@ -556,7 +556,7 @@ def test_an_answer_can_come_later(on) -> None:  # type: ignore[no-untyped-def]
 
 
 def test_a_request_without_answer_ends(on, caplog: pytest.LogCaptureFixture) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         async def handle(message: Message) -> Message | None:
             if message.body == b"fail":
                 raise RuntimeError("a defect")
@@ -574,7 +574,7 @@ def test_a_request_without_answer_ends(on, caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_messages_reach_who_listens_now_and_nobody_is_no_error(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         got: asyncio.Queue[Message] = asyncio.Queue()
         await bus.send(Message(subject=names.live("a"), body=b"lost"))
         serving = await bus.serve(f"situ.{names.zone}.live.>", got.put)  # type: ignore[arg-type] # gives None
@@ -592,7 +592,7 @@ def test_messages_reach_who_listens_now_and_nobody_is_no_error(on) -> None:  # t
 
 
 def test_values_are_set_with_and_without_a_condition(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         bucket = names.clients
         assert await bus.get(bucket, "a.b") is None
         first = await bus.put(bucket, "a.b", b"1", expected=0)
@@ -614,7 +614,7 @@ def test_values_are_set_with_and_without_a_condition(on) -> None:  # type: ignor
 
 
 def test_entries_are_listed_by_prefix(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         bucket = names.metrics
         assert await bus.entries(bucket) == ()
         for key in ("engine.b", "engine.a", "adopted.a", "engine.c", "engine.a"):
@@ -627,7 +627,7 @@ def test_entries_are_listed_by_prefix(on) -> None:  # type: ignore[no-untyped-de
 
 
 def test_a_watcher_sees_the_value_now_and_every_last_one(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         bucket = names.clients
         await bus.put(bucket, "a.x", b"1")
         await bus.put(bucket, "b.x", b"of no interest")
@@ -648,7 +648,7 @@ def test_a_watcher_sees_the_value_now_and_every_last_one(on) -> None:  # type: i
 
 
 def test_objects_are_kept_whole_and_replaced(on) -> None:  # type: ignore[no-untyped-def]
-    async def work(bus: Bus, names: Names) -> None:
+    async def work(bus: Bus, names: BusNames) -> None:
         name = f"{names.zone} 1"
         assert await bus.get_object("deployments", name) is None
         content = bytes(range(256)) * 3000

@@ -17,12 +17,11 @@ import psutil
 import pytest
 
 from situ.bus.address import resolve_address
-from situ.bus.embedded import EmbeddedServer
+from situ.bus.embedded_server import EmbeddedServer, find_program
 from situ.bus.folder_lock import FolderLock, read_lock
 from situ.bus.nats import open_bus
-from situ.bus.server_program import find_program
-from situ.errors import SituError
 from situ.event.message import Message
+from situ.lang.problems import SituError
 from situ.settings import Settings
 
 SETTINGS = Settings(name="test")
@@ -118,7 +117,7 @@ def test_a_server_that_could_not_write_is_started_again_and_nothing_is_lost(
 RUN = """
 import asyncio, sys
 from pathlib import Path
-from situ.bus.embedded import EmbeddedServer
+from situ.bus.embedded_server import EmbeddedServer
 from situ.bus.folder_lock import FolderLock
 from situ.settings import Settings
 async def main():

@@ -9,8 +9,8 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from situ.bus.files import FileLogWriter, log_files, read_files
-from situ.errors import Problem, SituError
+from situ.bus.file_log import FileLogWriter, log_files, read_files
+from situ.lang.problems import Problem, SituError
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 

@@ -20,18 +20,18 @@ import nkeys
 import pytest
 
 from situ.bus.address import Address, resolve_address
-from situ.bus.blocking import BlockingBus, close_shared, shared_bus
-from situ.bus.names import Names
 from situ.bus.nats import NatsBus, open_bus
-from situ.errors import SituError
-from situ.event.message import ID, Message, Stored
+from situ.bus.sync_bus import BlockingBus, close_shared, shared_bus
+from situ.event.message import ID, Message, StoredMessage
+from situ.event.subjects import BusNames
+from situ.lang.problems import SituError
 from situ.settings import Settings
-from situ.settings.bus import Bus as BusSetting
+from situ.settings.kinds import Bus as BusSetting
 from situ.settings.kinds import plain
 from tests.nats_server import NatsServer, free_port, nats_server
 
 SETTINGS = Settings(name="test")
-NAMES = Names("main")
+NAMES = BusNames("main")
 
 
 async def prepared(address: Address, *, patience: float = 60) -> NatsBus:
@@ -47,7 +47,7 @@ def test_a_server_killed_under_load_loses_nothing_doubles_nothing_and_keeps_the_
         bus = await prepared(server.address())
         await bus.ensure_consumer("a_x", ["g1"])
         futures = []
-        got: list[Stored] = []
+        got: list[StoredMessage] = []
 
         async def consume() -> None:
             consumption = await bus.consume("a_x", pending=64)
@@ -437,7 +437,7 @@ def test_no_loop_is_left_when_there_is_no_bus() -> None:
 FORK = """
 import os, sys
 from situ.bus.address import Address
-from situ.bus.blocking import shared_bus
+from situ.bus.sync_bus import shared_bus
 from situ.settings import Settings
 address = Address.from_json(sys.argv[1])
 bus = shared_bus(address)

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from situ.deployment.plan import Plan
+from situ.client.client import Client
 from situ.edge import engine
-from situ.edge.node import Node
 from situ.event.instants import instant_at
 from situ.event.lines import decode_line
 from situ.event.message import split_lines
-from situ.event.row import Bad, Row
+from situ.event.row import BadRow, Row
 from situ.registry.snapshots import publish_deployment
+from situ.stages.plan import Plan
 from tests.edge_zone import EdgeZone, edge_zone, eventually, run
 from tests.policy_chains import CONDITIONS, END, LAST, SECOND, Chain, Said, expected, generate, told_of
 
 
-async def say(meter: Node, event: Said) -> None:
+async def say(meter: Client, event: Said) -> None:
     await meter.publish_event(
         event.type, dict(event.data), id=event.id, source=event.source, time=instant_at(event.time)
     )
@@ -119,12 +119,12 @@ def test_events_of_a_policy_that_become_dead_letters_are_not_waited_for(
     """Nobody finds them in the log, so nothing there tells that those who read it may go on."""
     stamped = engine.stamp
 
-    def refused(rows: Iterable[Row | Bad], plan: Plan, *, own: bool = False) -> tuple[list[Row], list[Bad]]:
+    def refused(rows: Iterable[Row | BadRow], plan: Plan, *, own: bool = False) -> tuple[list[Row], list[BadRow]]:
         good, bad = stamped(rows, plan, own=own)
         dead = [row for row in good if row.client == "first"]
         error = ("E000", "", "refused for the sake of a test", "")
         bad += [
-            Bad(0, r.client, r.incarnation, r.seq, r.context, r.recv, r.ad, "decode", (error,), r.data) for r in dead
+            BadRow(0, r.client, r.incarnation, r.seq, r.context, r.recv, r.ad, "decode", (error,), r.data) for r in dead
         ]
         return [row for row in good if row.client != "first"], bad
 

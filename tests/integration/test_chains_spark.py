@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from situ.event.instants import print_instant
-from situ.pipeline.detecting import DetectBatch
+from situ.spark.detect_query import DetectBatchReport
 from tests.integration.test_detection_spark import running, wait_for
 from tests.policy_chains import CONDITIONS, END, LAST, SECOND, Said, expected, generate, told_of
 from tests.zone import Zone, event, zone
@@ -34,7 +34,7 @@ def test_nothing_of_a_chain_is_late_or_lost_or_told_twice_on_spark(
     assert {policy for policy, *_ in meant} == set(CONDITIONS), "a chain that tells nothing shows nothing"
     reached = dict.fromkeys(CONDITIONS, 0)
 
-    def noticed(batch: DetectBatch) -> None:
+    def noticed(batch: DetectBatchReport) -> None:
         reached.update({name: kept.reached or 0 for name, kept in batch.progress.policies.items()})
 
     with zone(tmp_path, types=chain.files["types/all.yaml"], situ=situ, more=more) as at:

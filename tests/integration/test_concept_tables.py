@@ -11,16 +11,15 @@ from typing import Any
 import psycopg
 import pytest
 
-from situ.deployment import Deployment
-from situ.deployment.instances import InstanceTables
-from situ.errors import Problems, SituError
+from situ.lang.problems import Problems, SituError
+from situ.model import Deployment
+from situ.policies.check.policy import check_policy
+from situ.policies.language.parse import parse_policy
+from situ.policies.model import Policy
+from situ.policies.source_coverage import attributes_needed
 from situ.project.check import check_folder
-from situ.situation.domain.cover import needed_of
-from situ.situation.language.parse import parse_policy
-from situ.situation.policies.check_policy import check_policy
-from situ.situation.policies.policy import Policy
-from situ.tables.cache import open_tables
-from situ.tables.in_use import TablesInUse
+from situ.stages.detect.detection_plan import InstanceTables
+from situ.tables.cache import TablesInUse, open_tables
 from tests.domains import UNACCOMPANIED_GUEST
 from tests.project_files import MINIMAL, write
 
@@ -69,7 +68,7 @@ def prepare(folder: Path, persons: str) -> tuple[Deployment, InstanceTables]:
     checked = check_folder(write(folder, files(persons)))
     assert checked.deployment is not None, "\n".join(map(str, checked.problems))
     deployment = checked.deployment
-    return deployment, InstanceTables(needed_of(policy_in(deployment)), deployment.ontology, deployment.sources)
+    return deployment, InstanceTables(attributes_needed(policy_in(deployment)), deployment.ontology, deployment.sources)
 
 
 LAB = {"id": "lab", "security": "restricted", "area": {"x1": 8.0, "y1": 9.0, "x2": 16.0, "y2": 15.0}}
@@ -195,7 +194,7 @@ def test_the_example(tmp_path: Path) -> None:
     text = POLICY.replace("  room   R", "  floor F\n  room   R").replace(
         "  A is inside R", "  A is inside R\n  R is part of F"
     )
-    instances = InstanceTables(needed_of(policy_in(deployment, text)), deployment.ontology, deployment.sources)
+    instances = InstanceTables(attributes_needed(policy_in(deployment, text)), deployment.ontology, deployment.sources)
     assert instances.cover.tables == {"persons", "rooms"}
     with open_tables(
         {name: deployment.sources[name] for name in instances.cover.tables}, EXAMPLE, keyed=instances.keyed

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import pytest
 
 from situ import Unit, context, conv_function, maps_to
-from situ.edge.event import Event
-from situ.edge.node import Node
-from situ.errors import SituError
+from situ.client.client import Client
+from situ.client.events import Event
+from situ.lang.problems import SituError
 from situ.project.check import check_folder
 from situ.registry.snapshots import publish_deployment
 from tests.edge_zone import EdgeZone, edge_zone, eventually
@@ -47,7 +47,7 @@ def run(tmp_path: Path, work: Any, server: NatsServer | None = None, files: dict
     asyncio.run(go())
 
 
-async def taken(node: Node, *types: str, count: int, **options: Any) -> asyncio.Task[list[Event]]:
+async def taken(node: Client, *types: str, count: int, **options: Any) -> asyncio.Task[list[Event]]:
     """Registered before it returns."""
     registration = await node.register_for_events(*types, **options)
 

@@ -8,19 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from situ.bus.names import consumer_of
 from situ.bus.nats import open_bus
-from situ.deployment.plan import compile_plan
 from situ.event.row import Row
-from situ.pipeline.counters import Counts, decode_counts
-from situ.pipeline.dispatch import Dispatch
-from situ.pipeline.measure import BatchMeasuring, measuring_of
-from situ.pipeline.sink import publish
-from situ.quality.declared import Quality
-from situ.quality.panes import pane_of
-from situ.quality.profile import Capability, Profile
-from situ.quality.property import BUILT_IN
-from situ.subscription.model import Subscription
+from situ.event.subjects import consumer_of
+from situ.quality.measurement.panes import pane_of
+from situ.quality.model.declarations import BUILT_IN, Capability, Profile, Quality
+from situ.routing.model import Subscription
+from situ.spark.dispatch import DispatchTask, publish
+from situ.spark.frames import TaskCounts, decode_counts
+from situ.spark.measure import BatchMeter, measuring_of
+from situ.stages.plan import compile_plan
 from tests.histories import START, event
 from tests.zone import Zone, zone
 
@@ -37,10 +34,10 @@ def rows(begin: int, count: int) -> list[Row]:
     return found
 
 
-def worked(zone: Zone, some: list[Row]) -> Counts:
+def worked(zone: Zone, some: list[Row]) -> TaskCounts:
     plan = compile_plan(zone.deployment)
     measuring = measuring_of(plan, zone.address)
-    dispatch = Dispatch(plan, START, measuring=measuring)
+    dispatch = DispatchTask(plan, START, measuring=measuring)
     publish(zone.address, dispatch.messages([row] for row in some), (), dispatch.on_stored)
     dispatch.finish()
     return decode_counts([dispatch.counts().encode()])[0]
@@ -58,14 +55,14 @@ async def read(zone: Zone, count: int) -> None:
 
 
 def test_tasks_and_the_driver_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("situ.pipeline.measure._LOOK_EVERY", 0.0)
+    monkeypatch.setattr("situ.spark.measure._LOOK_EVERY", 0.0)
     reliability = Capability(about=BUILT_IN["reliability"], lb=0, ub=1, cv=1)
     profile = Profile(publisher="press-1", type="Reading", capabilities={"reliability": reliability})
     with zone(tmp_path, (DESK,), situ="batch: {events: 10}\n") as found:
         uncounted = worked(found, rows(0, 10))
         assert (sum(uncounted.groups.values()), uncounted.stored) == (10, {})
         found.publish(replace(found.deployment, quality=Quality(profiles={profile.id: profile})))
-        measuring = BatchMeasuring(found.deployment.settings)
+        measuring = BatchMeter(found.deployment.settings)
 
         async def look() -> None:
             async with await open_bus(found.address, name="host") as bus:

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from situ.cli.opened import open_project
-from situ.cli.tested import find_tests, run_tests
-from situ.errors import Severity
+from situ.cli.project import open_project
 from situ.event.lines import decode_line
 from situ.event.message import split_lines
+from situ.lang.problems import Severity
 from situ.project.check import check_folder
+from situ.project.policy_tests import find_tests, run_tests
 from tests.edge_zone import EdgeZone, edge_zone, nothing_more, take
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "dangerous-goods"

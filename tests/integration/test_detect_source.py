@@ -11,14 +11,11 @@ from typing import Any
 
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
-from situ.deployment.progress import Progress
-from situ.event.message import RECEIVED, Message, Stored
-from situ.pipeline.detect_source import TICK, DetectReader
-from situ.pipeline.ends import Ends
-from situ.pipeline.kept import ProgressStore
-from situ.pipeline.offsets import Offset
-from situ.pipeline.source import BusStreamReader
-from situ.pipeline.source_options import SourceOptions
+from situ.event.message import RECEIVED, Message, StoredMessage
+from situ.spark.checkpoint import BatchEnds, Offset
+from situ.spark.source import TICK, BusStreamReader, DetectReader, SourceOptions
+from situ.spark.state_store import ProgressStore
+from situ.stages.detect.progress import DetectionProgress
 from tests.guarded import FILES
 from tests.zone import Zone, event, zone
 
@@ -46,16 +43,16 @@ def next_of(reader: DetectReader, begin: Offset, most: int = 1000) -> Offset:
     return Offset.from_json(reader.latestOffset(begin.as_json(), ReadMaxRows(most)))
 
 
-def see(at: Zone, number: int) -> Stored:
+def see(at: Zone, number: int) -> StoredMessage:
     seq = at.send("reader", [event(f"e{number}", "Sighting", {"who": "g1", "at": {"x": 5.0, "y": 5.0}})])
     return next(iter(at.bus.read(at.names.in_stream, seq, seq)))
 
 
-def received(stored: Stored) -> int:
+def received(stored: StoredMessage) -> int:
     return int(stored.headers[RECEIVED])
 
 
-def log(at: Zone, stored: Stored) -> int:
+def log(at: Zone, stored: StoredMessage) -> int:
     """What the query of events does with a message that came in."""
     message = Message(subject=at.names.root("r1", "Sighting"), headers=stored.headers, body=stored.body)
     return at.bus.store(message).result().seq
@@ -72,19 +69,19 @@ def test_while_all_is_silent_the_clock_waits_for_what_is_on_its_way_to_the_log(t
     with zone(tmp_path, **guarded()) as at:
         reader = reader_of(at, tmp_path)
         begin = next_of(reader, Offset())
-        ProgressStore(tmp_path / "detect").save(begin, Progress(), due=True)
+        ProgressStore(tmp_path / "detect").save(begin, DetectionProgress(), due=True)
         time.sleep(2 * TICK / 1e6)
         first = see(at, 1)
         time.sleep(2 * TICK / 1e6)
         until = next_of(reader, begin)
         assert (until.seq, until.clock) == (0, received(first)), "the clock went past what came in"
-        ProgressStore(tmp_path / "detect").save(until, Progress(), due=True)
+        ProgressStore(tmp_path / "detect").save(until, DetectionProgress(), due=True)
         assert next_of(reader, until) == until, "there is nothing to do before that is in the log"
         seq = log(at, first)
         take(tmp_path, first.seq)
         after = next_of(reader, until)
         assert (after.seq, after.clock) == (seq, until.clock + 1), "what comes is no silence"
-        ProgressStore(tmp_path / "detect").save(after, Progress(), due=True)
+        ProgressStore(tmp_path / "detect").save(after, DetectionProgress(), due=True)
         before = time.time_ns() // 1000
         assert next_of(reader, after).clock >= before
         reader.stop()
@@ -101,7 +98,7 @@ def test_the_clock_waits_for_what_batches_before_have_left_of_the_log(tmp_path: 
         assert (some.seq, some.clock) == (70, received(came[0])), "batches before it have seen nothing of it"
         rest = next_of(reader, some)
         assert (rest.seq, rest.clock) == (100, received(came[70]))
-        ProgressStore(tmp_path / "detect").save(rest, Progress(), due=True)
+        ProgressStore(tmp_path / "detect").save(rest, DetectionProgress(), due=True)
         time.sleep(2 * TICK / 1e6)
         assert next_of(reader, rest).clock > received(came[-1])
         reader.stop()
@@ -112,7 +109,7 @@ def test_a_batch_takes_whole_batches_of_events(tmp_path: Path) -> None:
         reader = reader_of(at, tmp_path)
         for number in range(100):
             log(at, see(at, number))
-        ends = Ends(tmp_path / "events")
+        ends = BatchEnds(tmp_path / "events")
         ends.add(30)
         ends.add(80)
         assert next_of(reader, Offset()).seq == 80, "what is behind is a batch that is not done"

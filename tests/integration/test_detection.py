@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from situ.cli.told_situations import situations
+from situ.client.client import Client
+from situ.client.events import Event
 from situ.edge import detect
-from situ.edge.event import Event
-from situ.edge.node import Node
 from situ.event.lines import decode_line
 from situ.event.message import split_lines
 from situ.event.row import Row
+from situ.explain.situations import read_situations
+from situ.registry.object_files import policy_document
 from situ.registry.snapshots import publish_deployment
-from situ.registry.written import policy_document
 from tests.edge_zone import edge_zone, eventually, nothing_more, take
 from tests.guarded import FILES
 
@@ -30,7 +30,7 @@ DURABLE = "situ.situation"
 GUEST = {"A": "g1", "R": "lab"}
 
 
-async def see(reader: Node, who: str, x: float, y: float = 5.0, **about: Any) -> None:
+async def see(reader: Client, who: str, x: float, y: float = 5.0, **about: Any) -> None:
     await reader.publish_event("Sighting", {"who": who, "at": {"x": x, "y": y}}, **about)
 
 
@@ -64,11 +64,11 @@ def test_a_guest_alone_is_a_situation_from_opening_to_close(tmp_path: Path) -> N
             (alarm,) = [row for row in rows if row.type == "GuestAlone"]
             assert json.loads(alarm.data) == {"text": "g1 alone in lab", "status": "guest"}
             assert alarm.client == alarm.source == "unaccompanied-guest"
-            (listed,) = await situations(zone.bus)
+            (listed,) = await read_situations(zone.bus)
             assert (listed.policy, dict(listed.bindings), listed.detections) == ("unaccompanied-guest", GUEST, 1)
             assert listed.end
-            assert not await situations(zone.bus, only_open=True)
-            assert not await situations(zone.bus, policy="another")
+            assert not await read_situations(zone.bus, only_open=True)
+            assert not await read_situations(zone.bus, policy="another")
             (asked,) = [json.loads(row.data) for row in rows if row.type == "situ.action"]
             assert (asked["verb"], asked["number"], asked["place"]) == ("log", 0, 1)
 

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from situ.errors import SituError
 from situ.event.instants import print_instant
-from situ.pipeline.detecting import DetectBatch
-from situ.pipeline.engine import SparkEngine
-from situ.situation.meaning import lifecycle
-from situ.situation.meaning.detection import Cause, Observation
-from situ.situation.meaning.reference import detect
-from situ.situation.policies.start import Start
+from situ.lang.problems import SituError
+from situ.policies import lifecycle
+from situ.policies.model import Cause, Observation, PolicyStart
+from situ.policies.reference import detect
+from situ.spark.detect_query import DetectBatchReport
+from situ.spark.engine import SparkEngine
 from tests.guarded import FILES
 from tests.zone import Zone, cut_off, event, zone
 
@@ -91,7 +90,7 @@ def test_a_batch_cut_off_tells_what_it_had_to_tell_once(spark: SparkSession, tmp
     with zone(tmp_path, **guarded()) as at:
         telling = False
 
-        def noticed(batch: DetectBatch) -> None:
+        def noticed(batch: DetectBatchReport) -> None:
             nonlocal telling
             telling = telling or batch.events > 0
 
@@ -129,7 +128,7 @@ def test_a_policy_that_begins_in_the_past_tells_it_once_and_acts_from_now_on(
             time.sleep(4)
             see(at, 2, "g2", 5)
             wait_for(lambda: len(at.root()) == 2, engine)
-            at.publish(replace(full, starts={"unaccompanied-guest": Start(at=0)}))
+            at.publish(replace(full, starts={"unaccompanied-guest": PolicyStart(at=0)}))
             if step:
                 with pytest.raises(SituError, match="N102"):
                     wait_for(lambda: False, engine)
@@ -156,7 +155,7 @@ def walked(seed: int, count: int) -> Iterator[tuple[int, str, float, float]]:
 
 def test_what_is_found_in_parallel_is_what_policies_mean(spark: SparkSession, tmp_path: Path) -> None:
     """Thousands of events, so that batches have several tasks, against the reference."""
-    start, detected = 1_790_000_000_000_000, list[DetectBatch]()
+    start, detected = 1_790_000_000_000_000, list[DetectBatchReport]()
     with (
         zone(tmp_path, **guarded()) as at,
         running(spark, at, tmp_path, on_detect=detected.append) as engine,
@@ -199,7 +198,7 @@ def test_what_is_found_in_parallel_is_what_policies_mean(spark: SparkSession, tm
 def judge(seeds: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """In a worker of Spark: of each case, whether its buckets find what its policy means, and how much that is."""
     sys.path.insert(0, ROOT)
-    from situ.situation.meaning.reference import detect
+    from situ.policies.reference import detect
     from tests.buckets import found_in_buckets
     from tests.situations import generate
 

@@ -19,10 +19,10 @@ import pytest
 from nats.aio.client import Client
 
 import situ
-from situ.edge.event import Event
-from situ.edge.node import Node
-from situ.errors import SituError
-from situ.event.message import Stored, split_lines
+from situ.client.client import Client as SituClient
+from situ.client.events import Event
+from situ.event.message import StoredMessage, split_lines
+from situ.lang.problems import SituError
 from tests.edge_zone import EdgeZone, edge_zone, eventually, nothing_more, run, take
 from tests.nats_server import NatsServer
 
@@ -43,7 +43,7 @@ class Recorder:
         self.keys.append(event.key)
 
 
-async def publish(node: Node, count: int, pause: float = 0.0) -> None:
+async def publish(node: SituClient, count: int, pause: float = 0.0) -> None:
     for number in range(count):
         await node.publish_event("Level", tank="a", level=number)
         if pause and number % 10 == 0:
@@ -362,7 +362,7 @@ def test_a_full_ingress_stream_makes_clients_wait_and_loses_nothing(tmp_path: Pa
             assert zone.router is not None
             await eventually(lambda: zone.router is not None and zone.router.reports.get("R016", 0) > 1)
             assert 0 < (await pump.status()).queued < 200
-            found: list[Stored] = []
+            found: list[StoredMessage] = []
             while not await pump.flush(0.2):
                 first = found[-1].seq + 1 if found else 1
                 found += [stored async for stored in zone.bus.read(zone.names.in_stream, first)]

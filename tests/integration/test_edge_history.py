@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from situ.edge.event import read_events
-from situ.edge.history import HistoryReader
+from situ.client.events import read_events
 from situ.event.message import PLACES
-from situ.overlay.messages import History
-from situ.subscription.model import Subscription
+from situ.protocol.messages import History
+from situ.router.queries import HistoryReader
+from situ.routing.model import Subscription
 from tests.edge_zone import EdgeZone, edge_zone, eventually
 
 ALL = Subscription(client="desk", name="all", types=("Level",))
@@ -87,7 +87,7 @@ def test_reading_stops_in_time_even_if_nothing_matches(tmp_path: Path, monkeypat
             for number in range(100):
                 await pump.publish_event("Level", tank="a", level=number)
             assert await pump.flush(10)
-            monkeypatch.setattr("situ.edge.history._MOST_SECONDS", -1.0)
+            monkeypatch.setattr("situ.router.queries._MOST_SECONDS", -1.0)
             never = Subscription(client="desk", name="never", types=("Level",), where="level > 1000")
             page = await HistoryReader(zone.bus).page(History(req=1, sub="never"), never, zone.registry.current())
             assert (page.count, page.more) == (0, True)

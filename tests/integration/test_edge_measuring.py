@@ -13,24 +13,22 @@ from pathlib import Path
 import pytest
 
 from situ.bus.interface import Bus
-from situ.bus.measured import measured_publishers, tell_measured
+from situ.bus.measurement import measured_publishers, publish_measured
 from situ.bus.memory import MemoryBus
-from situ.bus.names import consumer_of
 from situ.bus.nats import open_bus
-from situ.deployment import Deployment
-from situ.deployment.shapes import Shapes
 from situ.edge.engine import EdgeEngine
 from situ.event.instants import print_instant
 from situ.event.message import EventKey, join_lines
-from situ.quality.declared import Quality
-from situ.quality.panes import Pane, pane_of, together
-from situ.quality.profile import Capability, Profile
-from situ.quality.property import BUILT_IN
-from situ.quality.whom import Whom
+from situ.event.subjects import consumer_of
+from situ.model import Deployment
+from situ.quality.measurement.meter import MeasuredPublishers
+from situ.quality.measurement.panes import Pane, merge_panes, pane_of
+from situ.quality.model.declarations import BUILT_IN, Capability, Profile, Quality
 from situ.registry.snapshots import publish_deployment
+from situ.routing.delivery_groups import group_of
+from situ.routing.model import Subscription
 from situ.settings.model import Overlay, Retention
-from situ.subscription.model import Subscription
-from situ.subscription.targets import group_of
+from situ.stages.shape import ShapePlan
 from tests.edge_zone import eventually
 from tests.nats_server import NatsServer, nats_server
 from tests.zone import deployment_of
@@ -49,12 +47,12 @@ async def measured(folder: Path) -> list[tuple[tuple[Pane, ...], int]]:
     profile = Profile(publisher="press-1", type="Reading", capabilities={"rate": rate})
     deployment = deployment_of(folder / "project", ()).at_version(1)
     deployment = replace(deployment, quality=Quality(profiles={profile.id: profile}))
-    assert Shapes(deployment).by_id == {}
+    assert ShapePlan(deployment).by_id == {}
     heard: list[tuple[tuple[Pane, ...], int]] = []
     async with MemoryBus() as bus:
         await bus.prepare(deployment.settings)
         await publish_deployment(bus, deployment)
-        await tell_measured(bus, Whom(frozenset({"press-2"})))
+        await publish_measured(bus, MeasuredPublishers(frozenset({"press-2"})))
         assert (await measured_publishers(bus)).publishers == {"press-2"}
         engine = EdgeEngine(bus, folder / "project")
         engine.on_measured = lambda panes, until: heard.append((panes, until))
@@ -73,7 +71,7 @@ async def measured(folder: Path) -> list[tuple[tuple[Pane, ...], int]]:
 
 def test_publishers_with_profiles_are_measured(tmp_path: Path) -> None:
     heard = asyncio.run(measured(tmp_path))
-    found = together(pane for panes, _ in heard for pane in panes)
+    found = merge_panes(pane for panes, _ in heard for pane in panes)
     assert {(publisher, type) for publisher, type, _ in found} == {("press-1", "Reading"), ("press-2", "Reading")}
     first, second = (pane for (publisher, _, _), pane in sorted(found.items()) if publisher == "press-1")
     assert (first.events, second.events) == (5, 3)

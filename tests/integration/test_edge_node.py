@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 
 import situ
-from situ.deployment import Deployment
-from situ.deployment.plan import Plan, compile_plan
-from situ.edge.event import Event
-from situ.edge.node import Node
-from situ.errors import SituError
+from situ.client.client import Client
+from situ.client.events import Event
 from situ.event.message import Message, split_lines
+from situ.lang.problems import SituError
+from situ.model import Deployment
+from situ.stages.plan import Plan, compile_plan
 from tests.edge_zone import Zones, eventually, nothing_more, run, take
 from tests.nats_server import NatsServer
 
 
-async def publish_levels(node: Node, count: int) -> None:
+async def publish_levels(node: Client, count: int) -> None:
     for number in range(count):
         await node.publish_event("Level", tank="a", level=number)
 
@@ -620,7 +620,7 @@ def test_where_no_router_answers_connecting_fails_with_a_remedy(server: NatsServ
 
 def test_a_declaration_that_an_engine_does_not_adopt_stays_accepted(zones: Zones) -> None:
     async def main() -> None:
-        from situ.registry.engines import engine_alive
+        from situ.registry.snapshots import engine_alive
 
         async with zones(situ="defaults: {install_timeout: 300 ms}") as zone, zone.connect("desk") as desk:
             async with engine_alive(zone.bus, "asleep", every=0.2):
@@ -719,7 +719,7 @@ def test_subscriptions_that_come_and_go_disturb_no_other(zones: Zones) -> None:
     run(main())
 
 
-async def publish_slowly(node: Node, count: int) -> None:
+async def publish_slowly(node: Client, count: int) -> None:
     for number in range(count):
         await node.publish_event("Level", tank="a", level=number)
         if number % 20 == 0:

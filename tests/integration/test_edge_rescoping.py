@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from situ.cli.exits import Stop
-from situ.cli.rescope import Asked
-from situ.cli.rescoped import as_client_of
-from situ.edge.blocking import connect_blocking
-from situ.edge.event import Event
-from situ.edge.node import Node
-from situ.errors import SituError
+from situ.cli.commands.scopes import ScopeRequest
+from situ.cli.exits import CommandError
+from situ.cli.scope_changes import change_as_client
+from situ.client.client import Client
+from situ.client.events import Event
+from situ.client.sync_client import connect_blocking
+from situ.lang.problems import SituError
 from situ.registry import Key
 from situ.registry.snapshots import publish_deployment
-from situ.visibility.graph import Grant
-from situ.visibility.operations import JoinScope, LeaveScope, Operation, RevokeRights, SetFilter
-from situ.visibility.rights import Principal
+from situ.scopes.graph import Grant
+from situ.scopes.operations import JoinScope, LeaveScope, Operation, RevokeRights, SetFilter
+from situ.scopes.rights import Principal
 from tests.admitted import AdmittingServer, admitting_server
 from tests.edge_zone import EdgeZone, Zones, edge_zone, eventually, nothing_more, run, take
 
@@ -60,7 +60,7 @@ async def put(zone: EdgeZone, operation: Operation) -> None:
     await publish_deployment(zone.bus, zone.registry.change_scopes(operation, OPERATOR).deployment)
 
 
-async def alarm(node: Node, severity: int, **options: Any) -> None:
+async def alarm(node: Client, severity: int, **options: Any) -> None:
     receipt = await node.publish_event("Alarm", text="jam", severity=severity, **options)
     await receipt.stored
 
@@ -289,11 +289,11 @@ def test_who_has_the_file_of_a_client_changes_what_that_client_administers(
     added = SetFilter(dimension=M, scope="line", side="output", text="severity >= 2")
 
     async def main(server: AdmittingServer) -> None:
-        def asked(client: str, name: str = "", epoch: int | None = None) -> Asked:
-            return Asked(None, epoch, "", name, Path(server.file(client)), server.url, dry_run=False)
+        def asked(client: str, name: str = "", epoch: int | None = None) -> ScopeRequest:
+            return ScopeRequest(None, epoch, "", name, Path(server.file(client)), server.url, dry_run=False)
 
         async with edge_zone(tmp_path, server, more={"scopes.yaml": SCOPES}) as zone:
-            done = await asyncio.to_thread(as_client_of, added, asked("boss"))
+            done = await asyncio.to_thread(change_as_client, added, asked("boss"))
             assert (done.epoch, done.complete, zone.registry.current().epoch) == (2, True, 2)
             assert zone.registry.epochs()[0].who == "boss"
             for who, code in (
@@ -301,8 +301,8 @@ def test_who_has_the_file_of_a_client_changes_what_that_client_administers(
                 (asked("desk", name="boss"), "R011"),
                 (asked("boss", epoch=1), "V015"),
             ):
-                with pytest.raises(Stop) as refused:
-                    await asyncio.to_thread(as_client_of, added, who)
+                with pytest.raises(CommandError) as refused:
+                    await asyncio.to_thread(change_as_client, added, who)
                 assert [each.code.code for each in refused.value.problems] == [code]
             assert zone.registry.current().epoch == 2
 

@@ -8,19 +8,19 @@ from functools import partial
 
 import pytest
 
-from situ.deployment import Deployment
-from situ.deployment.numbering import NO_NUMBERING
-from situ.edge.event import read_events
-from situ.edge.history import HistoryReader
-from situ.errors import SituError
+from situ.app.replay import plan_for, replay_in_process
+from situ.client.events import read_events
 from situ.event.lines import decode_line, stored_lines
 from situ.event.message import STAMP, EventKey, join_lines, split_lines
-from situ.host.replaying import replay_here, wanted_only
-from situ.overlay.messages import Dead, History
+from situ.lang.problems import SituError
+from situ.lang.tags import NO_TAGS, TagSet
+from situ.model import Deployment
 from situ.project.check import check_folder
+from situ.protocol.messages import DeadEvent, History
 from situ.registry.snapshots import fetch_scopes, publish_deployment
-from situ.subscription.targets import group_of
-from situ.tags import NO_TAGS, TagSet
+from situ.router.queries import HistoryReader
+from situ.routing.delivery_groups import group_of
+from situ.scopes.stamp_codec import NO_NUMBERING
 from tests.edge_zone import EdgeZone, Zones, eventually, nothing_more, run, take
 from tests.project_files import write
 from tests.zone import event
@@ -57,7 +57,7 @@ def zones(zones: Zones) -> Zones:
     return partial(zones, clients=CLIENTS, more={"scopes.yaml": SCOPES})
 
 
-async def publish(zone: EdgeZone, *alarms: tuple[int, str], first: int = 1) -> tuple[Dead, ...]:
+async def publish(zone: EdgeZone, *alarms: tuple[int, str], first: int = 1) -> tuple[DeadEvent, ...]:
     """What a router would hand to the engine for the press."""
     assert zone.engine is not None
     lines = [
@@ -97,10 +97,10 @@ async def history(zone: EdgeZone, client: str, tags: TagSet | None = None) -> li
 
 async def replayed(zone: EdgeZone) -> dict[str, list[int]]:
     """What a replay of the whole log gives each client, by what is in force."""
-    plan = wanted_only(zone.registry.current(), (), zone.folder)
+    plan = plan_for(zone.registry.current(), (), zone.folder)
     last = (await zone.bus.state(zone.names.root_stream)).last
     found: dict[str, list[int]] = {}
-    async for some in replay_here(zone.bus, plan, 1, last):
+    async for some in replay_in_process(zone.bus, plan, 1, last):
         for each in some:
             assert b"situtags" not in each.line
             found.setdefault(each.subscription.partition("/")[0], []).append(json.loads(each.line)["data"]["severity"])

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from situ.edge.node import Node
-from situ.quality.shape import Limit, Shape, Suppress, Thin
+from situ.client.client import Client
+from situ.quality.model.shapes import Limit, Shape, Suppress, Thin
 from situ.registry.snapshots import publish_deployment
 from tests.edge_zone import EdgeZone, edge_zone, eventually, nothing_more, take
 from tests.nats_server import nats_server
@@ -30,7 +30,7 @@ async def shape(zone: EdgeZone, shapes: Mapping[str, Shape | None]) -> None:
     await eventually(lambda: router._deployment.version == deployment.version)
 
 
-async def publish(pump: Node, *levels: float, at: datetime | None = None) -> None:
+async def publish(pump: Client, *levels: float, at: datetime | None = None) -> None:
     when = datetime.now(UTC) if at is None else at
     for number, level in enumerate(levels):
         receipt = await pump.publish_event("Level", tank="a", level=level, time=when + timedelta(milliseconds=number))

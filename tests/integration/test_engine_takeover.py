@@ -19,22 +19,20 @@ from pathlib import Path
 import pytest
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
+from situ.app import takeover
+from situ.app.takeover import take_over
 from situ.bus.nats import open_bus
 from situ.edge.engine import EdgeEngine
 from situ.event.instants import print_instant
 from situ.event.message import EventKey, join_lines
 from situ.event.row import Row
-from situ.host import takeover
-from situ.host.takeover import take_over
-from situ.pipeline import recovery
-from situ.pipeline.cutting import Batches
-from situ.pipeline.detect_source import DetectReader
-from situ.pipeline.detecting import SparkDetection
-from situ.pipeline.ends import Ends
-from situ.pipeline.offsets import Offset, last_batch, read_offset
-from situ.pipeline.source_options import SourceOptions
-from situ.pipeline.takeover import finish_events
-from situ.subscription.model import Subscription
+from situ.routing.model import Subscription
+from situ.spark import checkpoint as recovery
+from situ.spark.checkpoint import BatchEnds, Offset, last_batch, read_offset
+from situ.spark.detect_query import SparkDetection
+from situ.spark.partitions import Batches
+from situ.spark.source import DetectReader, SourceOptions
+from situ.spark.takeover import finish_events
 from tests.faults.test_engine_switches import EDGE, PROJECT, SPARK, World, check_same
 from tests.faults.test_situations import PATIENT
 from tests.zone import Zone, zone
@@ -69,7 +67,7 @@ class LocalSpark:
         recovery.adopt_log(at.bus, at.names, self._events)
         last = at.bus.state(at.names.root_stream).last
         if last_batch(self._events, "offsets") == last_batch(self._events, "commits"):
-            Ends(self._events).add(last)
+            BatchEnds(self._events).add(last)
         self._detection._prepare(last)
         for checkpoint in (self._events, self._detect):
             (checkpoint / "metadata").write_text('{"id": "x"}')

@@ -10,19 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from situ.cli.explained_match import detected_in_log, missed_in_log, policy_of
-from situ.cli.opened import Opened
-from situ.errors import SituError
+from situ.cli.project import LoadedProject
+from situ.cli.render.policy_match import detection_lines, miss_lines
 from situ.event.instants import microseconds, print_instant
 from situ.event.message import EventKey, join_lines
-from situ.host.figures import Figures
-from situ.host.pulse import FIGURES
-from situ.host.situation_figures import situation_figures
+from situ.explain.detection import detected_in_log, missed_in_log, policy_of
+from situ.explain.policy_match import MissExplanation, UnreadReason
+from situ.lang.problems import SituError
+from situ.policies.logic_tree import literal_text
+from situ.policies.model import RelationLiteral
+from situ.registry.run_metrics import METRICS_PREFIX, RunMetrics, detection_metrics
 from situ.registry.snapshots import fetch_deployment, publish_deployment
-from situ.situation.meaning.explain_match import Aside, WhyMissed
-from situ.situation.meaning.tell_match import tell_detection, tell_miss
-from situ.situation.policies.policy import Is
-from situ.situation.policies.wording import literal_text
 from tests.edge_zone import edge_zone, eventually, take
 from tests.integration.test_detection import DURABLE, QUICK, SITU, see
 from tests.zone import event
@@ -42,7 +40,7 @@ def test_what_the_log_has_explains_detections_and_misses(tmp_path: Path) -> None
             seen = microseconds(datetime.now(UTC))
             (opened,) = await take(events, 1)
             deployment = await fetch_deployment(zone.bus)
-            project = Opened(path=zone.folder, deployment=deployment)
+            project = LoadedProject(path=zone.folder, deployment=deployment)
 
             policy, why = await detected_in_log(zone.bus, project, deployment, opened.data["situation"][:12])
             assert why.detection.id == opened.data["situation"]
@@ -51,7 +49,7 @@ def test_what_the_log_has_explains_detections_and_misses(tmp_path: Path) -> None
             [near, inside] = why.conditions[1].absent
             assert not near.close
             assert [dict(each.bindings) for each in inside.close] == [{"B": "e1", "R": "lab"}]
-            assert any("Sighting" not in line and "person g2" in line for line in tell_detection(policy, why))
+            assert any("Sighting" not in line and "person g2" in line for line in detection_lines(policy, why))
 
             missed = await missed_in_log(zone.bus, project, deployment, policy, {"A": "g1"}, seen)
             [failed] = missed.failed
@@ -59,8 +57,8 @@ def test_what_the_log_has_explains_detections_and_misses(tmp_path: Path) -> None
                 "A is not within 5 m of B",
                 "B is not inside R",
             ]
-            assert all(isinstance(literal, Is) for literal, _ in failed.refuted)
-            assert "not met" in "\n".join(tell_miss(policy, missed))
+            assert all(isinstance(literal, RelationLiteral) for literal, _ in failed.refuted)
+            assert "not met" in "\n".join(miss_lines(policy, missed))
             unseen = await missed_in_log(zone.bus, project, deployment, policy, {"A": "nobody"}, seen)
             assert unseen.activation is None
 
@@ -92,7 +90,7 @@ def test_what_cannot_be_told_any_more_is_said(tmp_path: Path) -> None:
             people = zone.folder / "people.csv"
             people.write_text(people.read_text().replace("g1,guest", "g1,employee"))
             deployment = await fetch_deployment(zone.bus)
-            project = Opened(path=zone.folder, deployment=deployment)
+            project = LoadedProject(path=zone.folder, deployment=deployment)
             with pytest.raises(SituError, match="S199"):
                 await detected_in_log(zone.bus, project, deployment, opened.data["situation"])
 
@@ -124,20 +122,20 @@ def test_a_miss_is_explained_by_what_detection_did_and_not_by_what_could_have_be
             body = join_lines([json.dumps(odd).encode()])
             assert await (await zone.engine.take(EventKey("other", 1, 1), 1, body, at))
             await eventually(lambda: zone.engine.watched.tally.late_events == 1)  # type: ignore[union-attr]
-            figures = situation_figures(
+            figures = detection_metrics(
                 await fetch_deployment(zone.bus), zone.engine.watched, microseconds(datetime.now(UTC))
             )
-            told = Figures(engine="edge", at=time.time_ns() // 1000, situations=figures)
-            await zone.bus.put(zone.names.metrics, f"{FIGURES}edge", told.encode())
+            told = RunMetrics(engine="edge", at=time.time_ns() // 1000, situations=figures)
+            await zone.bus.put(zone.names.metrics, f"{METRICS_PREFIX}edge", told.encode())
 
-            async def missed(who: str, when: int) -> tuple[WhyMissed, str]:
+            async def missed(who: str, when: int) -> tuple[MissExplanation, str]:
                 deployment = await fetch_deployment(zone.bus)
                 project, policy = (
-                    Opened(path=zone.folder, deployment=deployment),
+                    LoadedProject(path=zone.folder, deployment=deployment),
                     deployment.policies["unaccompanied-guest"],
                 )
                 why = await missed_in_log(zone.bus, project, deployment, policy, {"A": who}, when)
-                return why, "\n".join(tell_miss(policy, why))
+                return why, "\n".join(miss_lines(policy, why))
 
             why, text = await missed("g2", at)
             assert [each.id for each in why.detected] == [opened.data["situation"]]
@@ -147,7 +145,7 @@ def test_a_miss_is_explained_by_what_detection_did_and_not_by_what_could_have_be
             assert "late, not looked at" in text
             assert "too-late" in text
             assert "a dead letter" in text
-            assert {each.why for each in why.facts.unread} == {Aside.LATE, Aside.DEAD}
+            assert {each.why for each in why.facts.unread} == {UnreadReason.LATE, UnreadReason.DEAD}
             why, text = await missed("g1", at + 19_500_000)
             assert not why.detected
             assert len(why.undecided) == 1

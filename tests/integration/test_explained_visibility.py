@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from situ.cli.explain_visibility import _as_client
-from situ.cli.explained_event import explain_event
-from situ.cli.explained_visibility import explain_visibility
+from situ.cli.commands.explain import _as_client
 from situ.cli.output import standard_output
-from situ.cli.show_explained_event import show_explained_event
-from situ.edge.asking_why import WhyVisible
-from situ.errors import SituError
+from situ.cli.render.event import show_explained_event
+from situ.client.client import WhyVisible
 from situ.event.lines import decode_line, stored_lines
 from situ.event.message import position
 from situ.event.row import Row
 from situ.event.seal import seal_of
+from situ.explain.event import explain_event
+from situ.explain.visibility import explain_visibility
+from situ.lang.problems import SituError
 from tests.admitted import admitting_server
 from tests.edge_zone import EdgeZone, edge_zone, run
 from tests.integration.test_edge_scopes import ALARMS, CLIENTS, SCOPES, apply, publish

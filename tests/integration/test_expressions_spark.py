@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from situ.expr.check import check
-from situ.expr.emit_spark import emit_spark
-from situ.expr.functions.table import FUNCTIONS
-from situ.expr.interpret import interpret
-from situ.expr.runtime import FAILURES
-from situ.expr.scope import Scope
-from situ.expr.simplify import simplify
-from situ.expr.tree import Node
-from situ.types.model import Decimal, ListOf, Struct, Type, plain
+from situ.lang.expr.checker.check import check
+from situ.lang.expr.emit.spark import emit_spark
+from situ.lang.expr.functions.table import FUNCTIONS
+from situ.lang.expr.interpret import interpret
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.expr.scope import NameScope
+from situ.lang.expr.simplify import simplify
+from situ.lang.expr.tree import Node
+from situ.lang.types.model import Decimal, ListOf, Struct, Type, plain
 from tests.expressions import ROW, Generator, make_row, row_scope
 from tests.property.test_unit_conversions import doubles, halves
 
@@ -89,7 +89,7 @@ def judged(
     frame: DataFrame, rows: list[dict[str, Any]], nodes: dict[str, Node]
 ) -> Iterable[tuple[str, dict[str, Any], Any, Any]]:
     """For each pair: text, row, what Spark says, what the reference says."""
-    from situ.pipeline.expressions import evaluate
+    from situ.spark.columns import evaluate
 
     texts = list(nodes)
     for start in range(0, len(texts), A_QUERY):
@@ -106,7 +106,7 @@ def same(a: Any, b: Any) -> bool:
     return (type(a) is type(b) and a == b) or repr(a) == repr(b)
 
 
-def nodes_of(seeds: range, scope: Scope, *, simplified: bool = False) -> dict[str, Node]:
+def nodes_of(seeds: range, scope: NameScope, *, simplified: bool = False) -> dict[str, Node]:
     found: dict[str, Node] = {}
     for seed in seeds:
         text = Generator(seed).any(random.Random(seed).randrange(1, 4))
@@ -176,15 +176,15 @@ def test_spark_equals_the_reference_at_length(spark: SparkSession) -> None:
 
 
 def test_examples_of_the_function_table_hold_on_spark(spark: SparkSession) -> None:
-    from situ.pipeline.expressions import evaluate
+    from situ.spark.columns import evaluate
 
     examples = [example for function in FUNCTIONS.values() for example in function.examples]
-    nodes = {f"e{place}": check(text, Scope()).tree() for place, (text, _) in enumerate(examples)}
+    nodes = {f"e{place}": check(text, NameScope()).tree() for place, (text, _) in enumerate(examples)}
     (record,) = evaluate(spark.range(1), nodes).toArrow().to_pylist()
     for place, (text, result) in enumerate(examples):
         found = record[f"e{place}"]
         assert not found["failed"], text
-        assert same(found["value"], interpret(check(result, Scope()).tree(), {})), text
+        assert same(found["value"], interpret(check(result, NameScope()).tree(), {})), text
 
 
 INEXACT = [

@@ -13,15 +13,15 @@ from types import MappingProxyType
 
 import pytest
 
-from situ.bus.interface import Ack, ConsumerState
-from situ.bus.taking import TAKE
-from situ.edge.connecting import connect
-from situ.edge.handing_over import HandingOver
-from situ.edge.node import Node
-from situ.errors import SituError
+from situ.bus.consumer_proxy import TAKE
+from situ.bus.interface import ConsumerState, StoreAck
+from situ.client.client import Client
+from situ.client.connection import connect
 from situ.event.message import COUNT, DECIDED, MESSAGE, REPLY, Message
-from situ.registry.engines import adopted_versions
-from situ.subscription.targets import group_of
+from situ.lang.problems import SituError
+from situ.registry.snapshots import adopted_versions
+from situ.router.delivery_guard import DeliveryGuard
+from situ.routing.delivery_groups import group_of
 from tests.admitted import AdmittingServer, admitting_server
 from tests.edge_zone import EdgeZone, edge_zone, eventually, nothing_more, run, take
 from tests.integration.test_edge_scopes import ALARMS, CLIENTS, CLOSED, OPENED, SCOPES, apply, publish
@@ -54,7 +54,7 @@ async def zone_on(
             yield zone
 
 
-def reading(zone: EdgeZone, client: str) -> AbstractAsyncContextManager[Node]:
+def reading(zone: EdgeZone, client: str) -> AbstractAsyncContextManager[Client]:
     if isinstance(zone.server, AdmittingServer):
         credentials = zone.server.file(client)
         return connect(zone.folder, client=client, servers=[zone.server.url], credentials=credentials)
@@ -274,14 +274,14 @@ def test_new_filters_are_asked_of_the_event_in_root_s_terms(placed: bool, tmp_pa
             message = [each for each in await zone.messages(zone.names.out_stream) if b"words" in each.body][-1]
             if not placed:
                 message = replace(message, body=re.sub(rb'"situpos":"[0-9]+"', b'"situpos":"65537"', message.body))
-            handing = HandingOver(zone.bus)
+            handing = DeliveryGuard(zone.bus)
             handing.adopt(zone.registry.current())
             body = await handing.decide("desk_all", message)
             assert body is not None
             assert [each["data"] for each in json.loads(body)] == [{"words": "fire", "loudness": 6}]
             await zone.bus.purge(zone.names.root_stream, 1000)
             assert await handing.decide("desk_all", message) == body, "it is remembered"
-            handing = HandingOver(zone.bus)
+            handing = DeliveryGuard(zone.bus)
             handing.adopt(zone.registry.current())
             assert await handing.decide("desk_all", message) == b"[]", "of what nobody has any more nothing is known"
 
@@ -294,7 +294,7 @@ def test_what_was_decided_by_a_newer_version_is_held_until_the_router_has_it(tmp
             await publish(zone, *ALARMS)
             (message,) = [each for each in await zone.messages(zone.names.out_stream) if each.headers[COUNT] == "2"]
             assert message.headers[DECIDED] == "1 1"
-            handing = HandingOver(zone.bus)
+            handing = DeliveryGuard(zone.bus)
             waiting = asyncio.ensure_future(handing.decide("desk_all", message))
             await asyncio.sleep(0.05)
             assert not waiting.done()
@@ -317,7 +317,7 @@ def test_what_was_taken_before_a_change_and_stored_after_it_is_routed_by_both(la
             held, store = asyncio.Event(), zone.bus.store
             begun: list[Message] = []
 
-            async def slow(message: Message, *, lane: str = "") -> asyncio.Future[Ack]:
+            async def slow(message: Message, *, lane: str = "") -> asyncio.Future[StoreAck]:
                 if f".{late}." in message.subject and not held.is_set():
                     begun.append(message)
                     await held.wait()

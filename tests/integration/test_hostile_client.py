@@ -12,10 +12,10 @@ import nats.errors
 import pytest
 
 from situ.bus.interface import Bus
-from situ.bus.permissions import permissions_of
-from situ.edge.connecting import connect
-from situ.errors import SituError
+from situ.client.connection import connect
 from situ.event.message import REPLY, Message
+from situ.lang.problems import SituError
+from situ.protocol.permissions import permissions_of
 from tests.admitted import AdmittingServer, Plain, admitting_server, plain
 from tests.edge_zone import EdgeZone, edge_zone, eventually, take
 

@@ -19,19 +19,18 @@ import nats.errors
 import pytest
 from nats.aio.msg import Msg
 
-from situ.bus.permissions import permissions_of
-from situ.edge.capabilities import Accept
-from situ.edge.connecting import connect
-from situ.edge.event import Event
-from situ.edge.node import Node
-from situ.errors import SituError
+from situ.client.capabilities import Accept
+from situ.client.client import Client
+from situ.client.connection import connect
+from situ.client.events import Event
 from situ.event.lines import decode_line, stored_lines
-from situ.event.message import PLACES, Stored, position, split_lines
+from situ.event.message import PLACES, StoredMessage, position, split_lines
 from situ.event.row import Row
 from situ.event.seal import seal_of
-from situ.visibility.graph import NO_SCOPES, Grant
-from situ.visibility.operation_form import operation_as_json
-from situ.visibility.operations import (
+from situ.lang.problems import SituError
+from situ.protocol.permissions import permissions_of
+from situ.scopes.graph import NO_SCOPES, Grant
+from situ.scopes.operations import (
     ApplyScopes,
     DropScope,
     GrantRights,
@@ -39,6 +38,7 @@ from situ.visibility.operations import (
     LeaveScope,
     SetFilter,
     SetMode,
+    operation_as_json,
 )
 from tests.admitted import AdmittingServer, Plain, admitting_server, plain
 from tests.edge_zone import EdgeZone, edge_zone, eventually, nothing_more, take
@@ -138,7 +138,7 @@ class World:
         self,
         zone: EdgeZone,
         server: AdmittingServer,
-        nodes: dict[str, Node],
+        nodes: dict[str, Client],
         wire: Plain,
         queues: list[asyncio.Queue[Msg]],
     ) -> None:
@@ -232,7 +232,7 @@ class World:
         return refused.value
 
 
-def read_rows(message: Stored) -> list[Row]:
+def read_rows(message: StoredMessage) -> list[Row]:
     lines = stored_lines(message)
     return [decode_line(line, pos=position(message.seq, place)) for place, line in enumerate(lines)]
 
@@ -940,7 +940,7 @@ def own(event: Event) -> bool:
 
 
 @asynccontextmanager
-async def client(server: AdmittingServer, zone: EdgeZone, name: str, *, run: bool = False) -> AsyncIterator[Node]:
+async def client(server: AdmittingServer, zone: EdgeZone, name: str, *, run: bool = False) -> AsyncIterator[Client]:
     credentials = str(server.folder / "run") if run else server.file(name)
     async with connect(zone.folder, servers=[server.url], client=name, credentials=credentials) as node:
         yield node

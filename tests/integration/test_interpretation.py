@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from situ.edge.event import Event
-from situ.edge.node import Node
-from situ.errors import SituError
-from situ.pipeline.engine import SparkEngine
-from situ.pipeline.replay import replay
-from situ.subscription.model import Subscription
+from situ.client.client import Client
+from situ.client.events import Event
+from situ.lang.problems import SituError
+from situ.routing.model import Subscription
+from situ.spark.engine import SparkEngine
+from situ.spark.replay import replay
 from tests.edge_zone import EdgeZone, edge_zone
 from tests.integration.test_pipeline import drained, wait_for
 from tests.zone import deployment_of, zone
@@ -101,7 +101,7 @@ CLIENTS = """
 FILES = {"types/all.yaml": TYPES, "contexts/door.yaml": DOOR, "contexts/us.yaml": US}
 
 
-async def take(node: Node, count: int, *types: str, **options: Any) -> list[Event]:
+async def take(node: Client, count: int, *types: str, **options: Any) -> list[Event]:
     async with asyncio.timeout(120):
         return [event async for event in node.events(*types, limit=count, **options)]
 
@@ -153,7 +153,7 @@ def test_what_python_cannot_convert_is_a_dead_letter_and_the_rest_of_the_message
     run(tmp_path, work, IN_PYTHON)
 
 
-async def _listened(node: Node, registration: Any, count: int) -> list[Event]:
+async def _listened(node: Client, registration: Any, count: int) -> list[Event]:
     found: list[Event] = []
     enough = asyncio.Event()
 

@@ -17,20 +17,19 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from situ.bus.names import DEPLOYMENTS
-from situ.edge.event import Event
-from situ.edge.node import Node
-from situ.errors import SituError
-from situ.host.replaying import replay_here, tables_for, wanted_only
-from situ.pipeline.engine import QUERY, SparkEngine
-from situ.pipeline.offsets import read_offset
-from situ.pipeline.replay import replay
+from situ.app.replay import plan_for, replay_in_process, tables_for
+from situ.client.client import Client
+from situ.client.events import Event
+from situ.event.subjects import DEPLOYMENTS
+from situ.lang.problems import SituError
 from situ.project.check import check_folder
-from situ.registry.engines import TROUBLES, troubles_of
-from situ.registry.snapshots import publish_deployment
+from situ.registry.snapshots import TROUBLES, publish_deployment, troubles_of
+from situ.routing.model import Subscription
 from situ.sources import Table
-from situ.subscription.model import Subscription
-from situ.tables.stored import FetchedTables, TableStore
+from situ.spark.checkpoint import read_offset
+from situ.spark.engine import QUERY, SparkEngine
+from situ.spark.replay import replay
+from situ.tables.bus_store import FetchedTables, TableStore
 from tests.edge_zone import EdgeZone, edge_zone
 from tests.integration.test_pipeline import drained, wait_for
 from tests.looked_up_files import CAMERA_ROWS, DATA, TYPES, building, write_readers
@@ -98,7 +97,7 @@ class Inbox:
         self._more = asyncio.Event()
 
     @classmethod
-    async def of(cls, node: Node, type: str, **options: Any) -> Inbox:
+    async def of(cls, node: Client, type: str, **options: Any) -> Inbox:
         made = cls()
         registration = await node.register_for_events(type, durable="all", **options)
         await node.add_listener(registration, made.take)
@@ -183,7 +182,7 @@ def test_money_is_dollars_at_the_rate_of_its_time_except_the_cost(tmp_path: Path
     asyncio.run(go())
 
 
-async def sell(shop: Node, time: str, product: str, amount: int) -> None:
+async def sell(shop: Client, time: str, product: str, amount: int) -> None:
     def money(amount: int) -> dict[str, str]:
         return {"currency": "EUR", "amount": f"{amount}.00"}
 
@@ -241,8 +240,8 @@ def test_rows_that_change_are_used_from_then_on_and_those_that_cannot_be_read_st
                 past = [event async for event in desk.events("Arrival", limit=1, since="begin")]
             assert past[0].data["name"] == "Anna"
             deployment = zone.registry.current()
-            plan = wanted_only(deployment, ["desk/all"], folder)
-            again = [each async for some in replay_here(zone.bus, plan, 1, 1) for each in some]
+            plan = plan_for(deployment, ["desk/all"], folder)
+            again = [each async for some in replay_in_process(zone.bus, plan, 1, 1) for each in some]
             assert [json.loads(each.line)["data"]["name"] for each in again] == ["Anna"]
 
     asyncio.run(go())

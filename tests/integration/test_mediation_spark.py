@@ -16,23 +16,23 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from situ.errors import Problems, SituError
-from situ.expr.check import check_condition
-from situ.expr.emit_python import compile_test
-from situ.expr.emit_spark import SparkExpression, emit_spark
-from situ.expr.quote import spark_name
-from situ.expr.runtime import FAILURES
-from situ.expr.scope import event_scope
-from situ.expr.tree import Field, MakeStruct, Node, Read, walk
-from situ.interpretation.convert import Converter
-from situ.interpretation.in_columns import in_columns
-from situ.interpretation.mediation import mediate
-from situ.interpretation.model import Direction
-from situ.interpretation.steps import Value
-from situ.interpretation.transformation import Transformation, transformations
-from situ.types.arrow_schema import arrow_type
-from situ.types.model import BOOLEAN, Attribute, Struct
-from situ.types.table import Types
+from situ.contexts.model import Direction
+from situ.contexts.transform.columns import in_columns
+from situ.contexts.transform.converter import Converter
+from situ.contexts.transform.filter_rewrite import rewrite_subscription
+from situ.contexts.transform.steps import ValueStep
+from situ.contexts.transform.transformation import Transformation, transformations
+from situ.lang.expr.checker.check import check_condition
+from situ.lang.expr.emit.python import compile_test
+from situ.lang.expr.emit.spark import SparkExpression, emit_spark
+from situ.lang.expr.overload import spark_name
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.expr.scope import event_scope
+from situ.lang.expr.tree import Field, MakeStruct, Node, Read, walk
+from situ.lang.problems import Problems, SituError
+from situ.lang.types.arrow_schema import arrow_type
+from situ.lang.types.model import BOOLEAN, Attribute, Struct
+from situ.lang.types.table import Types
 from tests.integration.test_expressions_spark import stored
 from tests.property.test_mediation import EVENTS, FILTERS, Filters, holds, outcome
 from tests.transformations import ENVELOPE, Case, generated_case, laid_out, make_attributes
@@ -89,7 +89,7 @@ def filters_on(seed: int, case: Case, made: Transformation, outbound: dict[str, 
         checked = check_condition(where, scope)
         if checked.node is None:
             continue  # numbers with units are compared with quantities, which this does not write
-        asked = mediate("a/b", [made.target.name], where, case.context, outbound, {})[made.source.name]
+        asked = rewrite_subscription("a/b", [made.target.name], where, case.context, outbound, {})[made.source.name]
         received = {**ENVELOPE, "type": made.target.name}
         wanted = [None if data is None else holds(checked.node, received, data) for data in delivered]
         column = f"c{seed}_{made.source.name}_{number}"
@@ -123,7 +123,7 @@ def reading(column: str) -> Callable[[Read], str]:
 
 def asked_in_columns(column: str, condition: Node, made: Transformation) -> SparkExpression:
     """The condition over the columns of the source, as the one attribute of a struct."""
-    answer = Value(node=MakeStruct((("holds", condition),), ANSWER), function="asked")
+    answer = ValueStep(node=MakeStruct((("holds", condition),), ANSWER), function="asked")
     types = Types(types={ANSWER.name: ANSWER})
     return emit_spark(in_columns(replace(made, step=answer, target=ANSWER, targets=types)), reading(column))
 

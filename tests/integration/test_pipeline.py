@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from situ.errors import SituError
 from situ.event.message import EventKey
-from situ.pipeline.engine import Batch, SparkEngine
-from situ.pipeline.source import BusSource
-from situ.quality.declared import Quality
-from situ.quality.profile import Capability, Profile
-from situ.quality.property import BUILT_IN
-from situ.quality.receipts import Lots
-from situ.subscription.model import Subscription
+from situ.lang.problems import SituError
+from situ.quality.measurement.acknowledgements import StoredBatches
+from situ.quality.model.declarations import BUILT_IN, Capability, Profile, Quality
+from situ.routing.model import Subscription
+from situ.spark.engine import BatchReport, SparkEngine
+from situ.spark.source import BusSource
 from tests.zone import Zone, event, zone
 
 if TYPE_CHECKING:
@@ -82,11 +80,11 @@ def test_events_reach_the_root_log_and_the_groups_that_want_them(spark: SparkSes
 def test_batches_tell_what_they_stored_for_readers_where_that_is_counted(spark: SparkSession, tmp_path: Path) -> None:
     reliability = Capability(about=BUILT_IN["reliability"], lb=0, ub=1, cv=1)
     profile = Profile(publisher="press-1", type="Reading", capabilities={"reliability": reliability})
-    found = Lots()
+    found = StoredBatches()
 
-    def on_batch(batch: Batch) -> None:
+    def on_batch(batch: BatchReport) -> None:
         for each in batch.counts:
-            found.add(Lots.from_json(each.stored))
+            found.add(StoredBatches.from_json(each.stored))
 
     with zone(tmp_path, [HOT, ALL]) as at:
         at.publish(replace(at.deployment, quality=Quality(profiles={profile.id: profile})))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from situ.errors import SituError
-from situ.pipeline.engine import STEPS, SparkEngine
+from situ.lang.problems import SituError
+from situ.spark.engine import STEPS, SparkEngine
 from tests.integration.test_pipeline import ALL, HOT, drained, reading, running, wait_for
 from tests.zone import Zone, cut_off, zone
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from situ.event.message import split_lines
-from situ.pipeline.engine import SparkEngine
-from situ.subscription.model import Subscription
+from situ.routing.model import Subscription
+from situ.spark.engine import SparkEngine
 from tests.edge_zone import EdgeZone, edge_zone, eventually
 from tests.integration.test_pipeline import drained, wait_for
 from tests.zone import event, zone

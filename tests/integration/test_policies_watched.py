@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from situ.cli.looked_at import look_at
-from situ.cli.opened import Opened
-from situ.cli.replayed_policies import detected_in_log
-from situ.cli.show_replayed import show_replayed
-from situ.cli.show_status import show_status
-from situ.edge.event import Event
-from situ.errors import SituError
-from situ.host.figures import FIGURES
-from situ.host.pulse import Pulse
-from situ.quantities import BEGIN
+from situ.app.metrics import MetricsReporter
+from situ.cli.commands.replay import replay_over_log
+from situ.cli.project import LoadedProject
+from situ.cli.render.situations import show_replayed
+from situ.cli.render.status import show_status
+from situ.client.events import Event
+from situ.lang.problems import SituError
+from situ.lang.quantities import BEGIN
+from situ.project.status import read_status_on_bus
+from situ.registry.run_metrics import METRICS_PREFIX
 from situ.registry.snapshots import fetch_deployment
 from tests.edge_zone import EdgeZone, edge_zone, eventually, take
 from tests.integration.test_detection import DURABLE, QUICK, SITU, see, told
@@ -43,9 +43,9 @@ actions
 async def pulse(zone: EdgeZone) -> None:
     """What a run tells the bus every second."""
     assert zone.engine is not None
-    pulse = Pulse("edge")
+    pulse = MetricsReporter("edge")
     figures = await pulse.look(zone.bus, zone.engine)
-    await zone.bus.put(zone.names.metrics, f"{FIGURES}edge", replace(figures, state="running").encode())
+    await zone.bus.put(zone.names.metrics, f"{METRICS_PREFIX}edge", replace(figures, state="running").encode())
 
 
 def test_status_tells_how_policies_are(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_status_tells_how_policies_are(tmp_path: Path) -> None:
             zone.connect("desk") as desk,
         ):
             await pulse(zone)
-            found = await look_at(zone.bus, "guarded")
+            found = await read_status_on_bus(zone.bus, "guarded")
             assert found.engines["edge"].situations.policies[NAME].settled is None
             events = desk.events(DURABLE, durable="situations")
             await see(reader, "g1", 5)
@@ -67,7 +67,7 @@ def test_status_tells_how_policies_are(tmp_path: Path) -> None:
             tally = zone.engine.watched.tally
             await eventually(lambda: tally.late_events == 1)
             await pulse(zone)
-            status = await look_at(zone.bus, "guarded")
+            status = await read_status_on_bus(zone.bus, "guarded")
             situations = status.engines["edge"].situations
             policy, push = situations.policies[NAME], situations.push["seen"]
             assert (policy.opened, policy.detections, policy.open, policy.late) == (1, 1, 0, 1)
@@ -80,8 +80,8 @@ def test_status_tells_how_policies_are(tmp_path: Path) -> None:
             assert "late events" in shown
             assert f"{NAME}   running" in shown
             # What was too late then is too late in a replay.
-            project = Opened(path=zone.folder, deployment=await fetch_deployment(zone.bus))
-            again = await detected_in_log(zone.bus, project, [NAME], BEGIN, datetime.now(UTC))
+            project = LoadedProject(path=zone.folder, deployment=await fetch_deployment(zone.bus))
+            again = await replay_over_log(zone.bus, project, [NAME], BEGIN, datetime.now(UTC))
             assert again.outcome.tally.late == {NAME: 1}
             assert [dict(each.bindings)["A"] for each in again.outcome.situations] == ["g1"]
 
@@ -104,10 +104,10 @@ def test_a_policy_is_replayed_over_the_log_and_nothing_comes_of_it(tmp_path: Pat
             assert told(opened)[1] == {"A": "g2", "R": "lab"}
             middle = datetime.now(UTC)
             stored = len(await zone.messages(zone.names.root_stream))
-            opened_project = Opened(path=zone.folder, deployment=await fetch_deployment(zone.bus))
+            opened_project = LoadedProject(path=zone.folder, deployment=await fetch_deployment(zone.bus))
 
             async def replayed(name: str, since: datetime = begin, until: datetime | None = None) -> Any:
-                return await detected_in_log(
+                return await replay_over_log(
                     zone.bus, opened_project, [name], since, until or datetime.now(UTC), verbose=True
                 )
 
@@ -175,9 +175,9 @@ def test_what_a_policy_looks_back_on_is_read_from_before_the_time_asked_for(tmp_
             await see(reader, "g1", 5)  # not alone: the employee was near him a moment ago
             await see(reader, "g2", 1)  # he is too far away from this one
             await eventually(lambda: tally.events.get("seen") == 3)
-            project = Opened(path=zone.folder, deployment=await fetch_deployment(zone.bus))
+            project = LoadedProject(path=zone.folder, deployment=await fetch_deployment(zone.bus))
             later = since + timedelta(seconds=20)
-            found = await detected_in_log(zone.bus, project, [NAME], since, later)
+            found = await replay_over_log(zone.bus, project, [NAME], since, later)
             assert [dict(each.bindings)["A"] for each in found.outcome.situations] == ["g2"]
             assert found.outcome.tally.events == {"seen": 2}
 

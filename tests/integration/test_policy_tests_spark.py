@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from situ.cli.opened import open_project
-from situ.cli.tested import detecting_of, find_tests, run_tests
-from situ.deployment import Deployment
-from situ.deployment.trying import tables_of, try_policies
-from situ.pipeline.trying import try_on_spark
+from situ.cli.project import open_project
+from situ.model import Deployment
+from situ.policies.policy_tests import GivenEvent, PolicyTest
 from situ.project.check import check_folder
-from situ.situation.meaning.policy_test import GivenEvent, PolicyTest
+from situ.project.policy_tests import detection_of, find_tests, run_tests
 from situ.sources.table import make_table
+from situ.spark.policy_tests import run_policy_tests_on_spark
+from situ.stages.detect.policy_tests import run_policy_test, tables_of
 from tests.guarded import FILES
 from tests.project_files import write
 
@@ -60,14 +60,16 @@ def test_spark_and_edge_come_to_the_same(spark: SparkSession, tmp_path: Path) ->
     tests = [walked(deployment, seed) for seed in range(40)]
     expected = []
     for test in tests:
-        detecting = detecting_of(deployment, test.policies)
-        expected.append(try_policies(test, detecting, tables_of(test, detecting, deployment.sources), deployment.types))
+        detecting = detection_of(deployment, test.policies)
+        expected.append(
+            run_policy_test(test, detecting, tables_of(test, detecting, deployment.sources), deployment.types)
+        )
     assert sum(bool(each.late) for each in expected) > 10
     assert sum(any(found.policy == "unaccompanied-guest" for found in each.found) for each in expected) > 10
     assert sum(any(found.closed is None for found in each.found) for each in expected) > 3
-    found = try_on_spark(spark, deployment, tests)
+    found = run_policy_tests_on_spark(spark, deployment, tests)
     assert [(each.found, each.late) for each in found] == [(each.found, each.late) for each in expected]
-    assert try_on_spark(spark, deployment, []) == []
+    assert run_policy_tests_on_spark(spark, deployment, []) == []
 
 
 def test_the_tests_of_the_example_come_to_the_same(spark: SparkSession) -> None:
@@ -75,5 +77,5 @@ def test_the_tests_of_the_example_come_to_the_same(spark: SparkSession) -> None:
     tested = run_tests(opened, find_tests(opened, ()))
     tests = [each.test for each in tested if each.test is not None]
     assert len(tests) == 6
-    found = [(each.found, each.late) for each in try_on_spark(spark, opened.deployment, tests)]
+    found = [(each.found, each.late) for each in run_policy_tests_on_spark(spark, opened.deployment, tests)]
     assert found == [(each.tried.found, each.tried.late) for each in tested if each.tried is not None]

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from situ.app.admission import ask_to_admit, serve_admissions
 from situ.bus.address import Address
 from situ.bus.credentials import ClientCredentials, file_of, make_folder, make_seed, public_key, seed_in, write_secret
-from situ.bus.embedded import EmbeddedServer
+from situ.bus.embedded_server import EmbeddedServer
 from situ.bus.nats import NatsBus, open_bus
-from situ.bus.permissions import Principal
-from situ.errors import SituError
 from situ.event.message import Message
-from situ.host.admitting import ask_to_admit, serve_admissions
+from situ.lang.problems import SituError
+from situ.protocol.permissions import BusPrincipal
 from situ.registry import Registry, open_registry
 from situ.settings import Settings
 
@@ -182,7 +182,7 @@ class TestEmbedded:
                 await ask_to_admit(there.bus)
                 alice = await there.open("alice")
                 with pytest.raises(SituError) as refused:
-                    await there.server.admit([Principal(name="eve", key="Unothing")])
+                    await there.server.admit([BusPrincipal(name="eve", key="Unothing")])
                 assert refused.value.code == "B110"
                 assert alice.connected
                 there.add("bob")

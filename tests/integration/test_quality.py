@@ -17,13 +17,12 @@ from typing import Any
 import pytest
 
 import situ
-from situ.edge.capabilities import Accept, Refuse
-from situ.edge.node import Node
-from situ.edge.reaction import ReactionManager
-from situ.errors import SituError
+from situ.client.capabilities import Accept, ReactionManager, Refuse
+from situ.client.client import Client
 from situ.event.message import Message
-from situ.overlay.effects import Presence
-from situ.quality.feedback import Advice, StateChange
+from situ.lang.problems import SituError
+from situ.protocol.effects import Presence
+from situ.quality.negotiation.feedback import Advice, StateChange
 from tests.edge_zone import EdgeZone, Zones, edge_zone, eventually, run, take
 from tests.nats_server import NatsServer
 
@@ -80,7 +79,7 @@ def test_an_expectation_is_met_by_advice(zones: Zones) -> None:
 
 
 def test_who_was_away_hears_once_that_it_may_fall_back(zones: Zones, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("situ.quality.advising.GRACE", 0.3)
+    monkeypatch.setattr("situ.quality.negotiation.decide.GRACE", 0.3)
 
     async def main() -> None:
         followed: list[Advice] = []
@@ -330,7 +329,7 @@ def test_of_very_much_that_is_wrong_the_first_is_told(zones: Zones) -> None:
 
 
 def test_a_call_about_a_subscription_that_never_comes_is_refused(zones: Zones, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("situ.edge.early_calls.PATIENCE", 0.2)
+    monkeypatch.setattr("situ.router.quality_calls.PATIENCE", 0.2)
 
     async def main() -> None:
         async with zones() as zone, zone.connect("desk") as desk:
@@ -477,13 +476,13 @@ def test_what_goes_wrong_inside_is_answered_and_the_rest_goes_on(
         async with zones() as zone, zone.connect("pump") as pump, zone.connect("desk") as desk:
             await pump.capabilities.register("Level", rate(7))
             with monkeypatch.context() as patched:
-                patched.setattr("situ.edge.quality_calls.Calls.read", fail)
+                patched.setattr("situ.router.quality_calls.QualityCalls.read", fail)
                 with pytest.raises(SituError) as read:
                     await desk.expectations.register("levels", NEED, id="M1")
-                patched.setattr("situ.edge.quality_answers.Answers.to_client", fail)
+                patched.setattr("situ.router.quality_calls.QualityAnswers.to_client", fail)
                 with pytest.raises(SituError) as asked:
                     await desk.expectations.states()
-                patched.setattr("situ.edge.quality_answers.Answers.to_operator", fail)
+                patched.setattr("situ.router.quality_calls.QualityAnswers.to_operator", fail)
                 said = await zone.bus.request(Message(subject=zone.names.quality, body=b"{}"), timeout=5)
             for found in (read.value.problems[0], asked.value.problems[0]):
                 assert found.code.code == "Q133"
@@ -491,7 +490,7 @@ def test_what_goes_wrong_inside_is_answered_and_the_rest_goes_on(
             assert json.loads(said.body)["code"] == "Q133"
             assert "a mistake of ours" in caplog.text
             with monkeypatch.context() as patched:
-                patched.setattr("situ.edge.quality_host.step", fail)
+                patched.setattr("situ.router.negotiation.step", fail)
                 with pytest.raises(SituError) as stepped:
                     await desk.expectations.register("levels", NEED, id="M1")
                 assert code_of(stepped) == "Q133"
@@ -622,7 +621,7 @@ def test_names_of_nodes(zones: Zones) -> None:
 
     async def main() -> None:
         async with zones() as zone, zone.connect("pump") as pump:
-            assert isinstance(pump, Node)
+            assert isinstance(pump, Client)
             assert (pump.expectations.registered, pump.capabilities.registered) == ({}, {})
 
     run(main())

@@ -13,9 +13,9 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from situ.edge.connecting import connect
-from situ.edge.quality_answers import Answers
-from situ.quality.feedback import StateChange
+from situ.client.connection import connect
+from situ.quality.negotiation.feedback import StateChange
+from situ.router.quality_calls import QualityAnswers
 from tests.admitted import admitting_server, plain
 from tests.edge_zone import EdgeZone, edge_zone, eventually, run
 from tests.nats_server import nats_server
@@ -79,7 +79,7 @@ async def until(changes: AsyncIterator[StateChange], state: str) -> StateChange:
 def measured(zone: EdgeZone, profile: str) -> float | None:
     """The rate that was measured last."""
     assert zone.router is not None
-    table = Answers(zone.router.quality._state).table()
+    table = QualityAnswers(zone.router.quality._state).table()
     (found,) = (each["values"]["rate"]["measured"] for each in table["profiles"] if each["id"] == profile)
     return found  # type: ignore[no-any-return]
 

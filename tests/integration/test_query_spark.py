@@ -11,8 +11,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from situ.errors import SituError
-from situ.pipeline.query import Query
+from situ.lang.problems import SituError
+from situ.spark.session import Query
 from tests.zone import cut_off
 
 _SLOW = "Python worker failed to connect back."

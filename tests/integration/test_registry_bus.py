@@ -17,23 +17,27 @@ import pytest
 from situ.bus.address import Address
 from situ.bus.interface import Bus
 from situ.bus.memory import MemoryBus
-from situ.bus.names import DEPLOYMENTS, REGISTRY, Names
 from situ.bus.nats import open_bus
-from situ.deployment import Deployment, canonical
-from situ.errors import SituError
+from situ.event.subjects import DEPLOYMENTS, REGISTRY, BusNames
+from situ.lang.problems import SituError
+from situ.model import Deployment, canonical
 from situ.registry import Registry, open_registry
-from situ.registry import engines as engines_module
-from situ.registry.engines import adopted_versions, engine_alive, refresh_engine, report_adopted, wait_adopted
+from situ.registry import snapshots as engines_module
 from situ.registry.snapshots import (
     Current,
+    adopted_versions,
     current_deployment,
     encode_deployment,
+    engine_alive,
     fetch_deployment,
     keep_published,
     prune_deployments,
     publish_deployment,
+    refresh_engine,
+    report_adopted,
     restore_deployments,
     restore_version,
+    wait_adopted,
     watch_deployments,
 )
 from situ.settings import Settings
@@ -91,8 +95,8 @@ class OnBus:
     async def _run(self, work: Work) -> None:
         async with self.connected() as bus:
             await bus.prepare(EMBEDDED)
-            for entry in await bus.entries(Names("main").metrics):
-                await bus.remove(Names("main").metrics, entry.key)
+            for entry in await bus.entries(BusNames("main").metrics):
+                await bus.remove(BusNames("main").metrics, entry.key)
             await bus.remove(REGISTRY, "current")
             async with asyncio.timeout(180):
                 await work(bus)
@@ -329,7 +333,7 @@ class TestEngines:
 
             task = asyncio.create_task(write())
             for _ in range(300):
-                found = await bus.entries(Names("main").metrics, "engine.")
+                found = await bus.entries(BusNames("main").metrics, "engine.")
                 assert [entry.key for entry in found] == ["engine.busy"]
             task.cancel()
             with suppress(asyncio.CancelledError):
@@ -362,7 +366,7 @@ class TestEngines:
             async with engine_alive(bus, "spark", every=0.05), engine_alive(bus, "edge", every=0.05):
                 await report_adopted(bus, "spark", 5)
                 assert await wait_adopted(bus, 5, timeout=0.3) == ("edge",)
-            assert await bus.entries(Names("main").metrics, "engine.") == ()
+            assert await bus.entries(BusNames("main").metrics, "engine.") == ()
             assert await wait_adopted(bus, 99) == ()  # they said that they end
 
         on_bus(work)

@@ -23,21 +23,20 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as trying
 from sqlalchemy import create_engine, inspect, text
 
-import situ.registry.upgrade
-from situ.deployment import Deployment
-from situ.deployment.numbering import NO_NUMBERING
-from situ.errors import SituError
-from situ.quality.shape import Limit, Shape, Thin
+import situ.registry.database
+from situ.lang.problems import SituError
+from situ.lang.tags import NO_TAGS, TagSet
+from situ.lang.types.table import Types
+from situ.model import Deployment
+from situ.quality.model.shapes import Limit, Shape, Thin
 from situ.registry import Key, Registry, open_registry
+from situ.registry.database import FORMATS, METADATA, upgrade
 from situ.registry.snapshots import decode_deployment, encode_deployment
-from situ.registry.tables import METADATA
-from situ.registry.upgrade import FORMATS, upgrade
+from situ.routing import Advertisement, ClientDeclaration, Subscription
+from situ.scopes.graph import NO_SCOPES, ScopeGraph
+from situ.scopes.stamp_codec import NO_NUMBERING
 from situ.settings import Settings
 from situ.settings.kinds import plain
-from situ.subscription import Advertisement, Client, Subscription
-from situ.tags import NO_TAGS, TagSet
-from situ.types.table import Types
-from situ.visibility.graph import NO_SCOPES, ScopeGraph
 from tests.property.test_types import tables
 from tests.registry_files import FILES, changed, deploy, document, subscription
 from tests.scopes import TYPES as ALARMS
@@ -415,7 +414,7 @@ class TestScopes:
             settings=EMBEDDED,
             types=ALARMS,
             scopes=replace(scopes, clients={"press": {"membership": tags}} if tags else {}),
-            clients={"press": Client(name="press")},
+            clients={"press": ClientDeclaration(name="press")},
             advertisements={each.id: each for each in ads},
         )
 

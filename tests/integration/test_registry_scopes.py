@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from situ.deployment import Deployment
-from situ.errors import SituError
+from situ.lang.problems import SituError
+from situ.lang.tags import TagSet
+from situ.model import Deployment
 from situ.project.apply import find_written
 from situ.project.check import check_folder
 from situ.registry import Applied, Key, Registry, open_registry
-from situ.subscription import Advertisement, Subscription
-from situ.tags import TagSet
-from situ.visibility.graph import Grant
-from situ.visibility.operations import (
+from situ.routing import Advertisement, Subscription
+from situ.scopes.graph import Grant
+from situ.scopes.operations import (
     DropScope,
     GrantRights,
     JoinScope,
@@ -26,7 +26,7 @@ from situ.visibility.operations import (
     SetFilter,
     SetMode,
 )
-from situ.visibility.rights import Principal
+from situ.scopes.rights import Principal
 from tests import scoped
 from tests.project_files import write
 from tests.registry_files import document

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from situ.deployment.plan import compile_plan
-from situ.edge.node import Node
-from situ.errors import SituError
+from situ.client.client import Client
 from situ.event.message import Message, position, split_lines
 from situ.event.row import Origin
-from situ.pipeline.dispatch import Dispatch
-from situ.pipeline.engine import STEPS, SparkEngine
-from situ.pipeline.remembering import Remembering
-from situ.subscription.model import Subscription
+from situ.lang.problems import SituError
+from situ.routing.model import Subscription
+from situ.spark.dispatch import DispatchTask
+from situ.spark.engine import STEPS, SparkEngine
+from situ.spark.state_store import PendingDeliveryStore
+from situ.stages.plan import compile_plan
 from tests.edge_zone import EdgeZone, edge_zone, eventually
 from tests.integration.test_pipeline import drained, wait_for
 from tests.nats_server import NatsServer
@@ -70,13 +70,13 @@ def run(folder: Path, work: Work, *, missing: str = "error", server: NatsServer 
     asyncio.run(go())
 
 
-async def truck(node: Node, minute: int, lat: float, name: str = "t7") -> None:
+async def truck(node: Client, minute: int, lat: float, name: str = "t7") -> None:
     time = f"2026-11-01T08:{minute:02}:00Z"
     receipt = await node.publish_event("TruckPosition", truck=name, lat=lat, lon=9.0, time=time, source=name)
     await receipt.stored
 
 
-async def status(node: Node, minute: int, product: str, name: str = "t7") -> None:
+async def status(node: Client, minute: int, product: str, name: str = "t7") -> None:
     time = f"2026-11-01T08:{minute:02}:30Z"
     receipt = await node.publish_event("Status", product=product, pos={"x": 0.0, "y": 0.0}, time=time, source=name)
     await receipt.stored
@@ -88,7 +88,7 @@ class Heard:
     def __init__(self) -> None:
         self.events: list[tuple[str, float]] = []
 
-    async def listen(self, desk: Node) -> None:
+    async def listen(self, desk: Client) -> None:
         registration = await desk.register_for_events("Where", durable="all")
         await desk.add_listener(
             registration, lambda event: self.events.append((event.data["product"], event.data["pos"]["lat"]))
@@ -217,7 +217,7 @@ class Tasks:
             seq = self.next.get(client, 1)
             origin = Origin(client=client, incarnation=1, seq=seq, received=2 * 10**15, pos=position(number))
             rows.append(plan.interpretation.decode(json.dumps(events).encode(), origin))
-        task = Dispatch(plan, 0, Remembering(self.checkpoint, begin, begin + len(messages)))
+        task = DispatchTask(plan, 0, PendingDeliveryStore(self.checkpoint, begin, begin + len(messages)))
         made = list(task.messages(rows))
         task.finish()
         return made
@@ -242,7 +242,7 @@ def test_a_batch_that_is_repeated_by_another_worker_publishes_the_same(
         made = tasks.batch(begin, *messages)
         # The worker that has it in hand, one that was in the midst of a batch, one that begins with nothing.
         assert tasks.batch(begin, *messages) == made
-        monkeypatch.setattr("situ.pipeline.remembering._in_hand", {})
+        monkeypatch.setattr("situ.spark.state_store._held_deliveries", {})
         assert tasks.batch(begin, *messages) == made
         tasks.done(*messages)
         begin += len(messages)
@@ -263,7 +263,7 @@ def test_what_waits_is_let_go_when_nothing_is_remembered_any_more(tmp_path: Path
     message = ("t7", [at_place(3, 50.0)])
     [told] = [each for each in tasks.batch(1, message) if b'"Where"' in each.body]
     assert b'"product":"waits","pos":{"lat":1.0,"lon":2.0}' in told.body
-    assert not Remembering(tasks.checkpoint, 2, 3).is_left_behind
+    assert not PendingDeliveryStore(tasks.checkpoint, 2, 3).is_left_behind
 
 
 def test_a_batch_without_references_leaves_what_there_was(tmp_path: Path) -> None:

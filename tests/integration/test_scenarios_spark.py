@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from situ.pipeline.engine import SparkEngine
-from situ.registry.engines import TROUBLES
+from situ.registry.snapshots import TROUBLES
+from situ.spark.engine import SparkEngine
 from tests.integration.test_detection_spark import running, told, wait_for
 from tests.zone import Zone, event, zone
 

@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from situ.bus.names import DEPLOYMENTS
-from situ.deployment import Deployment
-from situ.deployment.past_scopes import encode_scopes, scopes_name
 from situ.event.message import STAMP
-from situ.pipeline.replay import replay
-from situ.subscription.model import Subscription
-from situ.subscription.targets import group_of
-from situ.tags import TagSet
+from situ.event.subjects import DEPLOYMENTS
+from situ.lang.tags import TagSet
+from situ.model import Deployment
+from situ.model.deployment import encode_scopes, scopes_name
+from situ.routing.delivery_groups import group_of
+from situ.routing.model import Subscription
+from situ.spark.replay import replay
 from tests.integration.test_pipeline import drained, reading, running, wait_for
 from tests.scopes import dimension, graph_of
 from tests.zone import Zone, zone
@@ -23,7 +23,7 @@ from tests.zone import Zone, zone
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from situ.visibility.graph import ScopeGraph
+    from situ.scopes.graph import ScopeGraph
 
 TREE = {"line": "plant", "office": "plant", "guest": "office"}
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from situ.bus.names import consumer_of
-from situ.quality.shape import Each, Shape
-from situ.subscription.targets import group_of
+from situ.event.subjects import consumer_of
+from situ.quality.model.shapes import EventFloor, Shape
+from situ.routing.delivery_groups import group_of
 from tests.edge_zone import EdgeZone, edge_zone, take
 from tests.nats_server import nats_server
 
 CLIENTS = "  pump: {advertisements: {levels: {type: Level}}}\n  desk: {}\n"
-KEEPS_ALL = Shape(each=(Each(about="confidence", floor=50.0, keep_missing=True),))
+KEEPS_ALL = Shape(each=(EventFloor(about="confidence", floor=50.0, keep_missing=True),))
 CHANGES, BETWEEN = 6, 25
 
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from situ.edge.event import Event
-from situ.edge.node import Node
-from situ.pipeline.engine import SparkEngine
-from situ.subscription.model import Subscription
-from situ.units import Units, conversion, convert_double, double_steps
+from situ.client.client import Client
+from situ.client.events import Event
+from situ.lang.units import Units, conversion, convert_double, double_steps
+from situ.routing.model import Subscription
+from situ.spark.engine import SparkEngine
 from tests.edge_zone import edge_zone
 from tests.integration.test_pipeline import drained, wait_for
 from tests.zone import zone
@@ -41,7 +41,7 @@ def is_changed(feet: float) -> bool:
     return convert_double(metres, double_steps(*conversion(metre, foot))) != feet
 
 
-async def heard(node: Node, registration: Any, count: int) -> list[Event]:
+async def heard(node: Client, registration: Any, count: int) -> list[Event]:
     found: list[Event] = []
     enough = asyncio.Event()
 

@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
-from situ.cli.told_situations import situations
-from situ.deployment.parts import stamps_in
+from situ.app.replay import replay_policies
+from situ.client.client import Client
+from situ.client.events import Event
 from situ.edge.detect import EdgeDetection
-from situ.edge.event import Event
-from situ.edge.node import Node
 from situ.event.lines import decode_line, stored_lines
 from situ.event.row import Row
-from situ.host.replaying_policies import replay_policies
+from situ.explain.situations import read_situations
 from situ.project.check import check_folder
 from situ.registry.snapshots import publish_deployment
+from situ.scopes.stamp_codec import stamps_in
 from tests.edge_zone import EdgeZone, edge_zone, eventually, nothing_more, take
 from tests.project_files import write
 from tests.scoped import PROJECT, SCOPES
@@ -73,7 +73,7 @@ class Audience:
         assert Counter(about(each.type, each.data) for each in some) == wanted
 
 
-async def see(reader: Node, who: str, x: float, **about: Any) -> None:
+async def see(reader: Client, who: str, x: float, **about: Any) -> None:
     await reader.publish_event("Sighting", {"who": who, "at": {"x": x, "y": 5.0}}, **about)
 
 
@@ -124,7 +124,7 @@ def test_three_audiences_are_told_what_they_may_know_through_a_crash(
             opened = {row.id.partition(".")[0]: stamps_in(row.parts) for row in rows if row.type.endswith("opened")}
             closed = {row.id.partition(".")[0]: stamps_in(row.parts) for row in rows if row.type.endswith("closed")}
             assert opened == closed, "what is told after the crash counts what came before it"
-            listed = await situations(zone.bus, policy="counted")
+            listed = await read_situations(zone.bus, policy="counted")
             assert sorted(dict(each.bindings)["A"] for each in listed) == ["g1", "g2", "g3"]
             assert all(each.end for each in listed), "operators see of them what the log knows"
             let_go = [row for row in await logged(zone) if row.ext]

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from situ.bus.names import DEPLOYMENTS
-from situ.deployment.parts import stamps_in
-from situ.deployment.past_scopes import encode_scopes, scopes_name
 from situ.event.row import Row
-from situ.subscription.model import Subscription
-from situ.subscription.targets import group_of
-from situ.tags import TagSet
+from situ.event.subjects import DEPLOYMENTS
+from situ.lang.tags import TagSet
+from situ.model.deployment import encode_scopes, scopes_name
+from situ.routing.delivery_groups import group_of
+from situ.routing.model import Subscription
+from situ.scopes.stamp_codec import stamps_in
 from tests.integration.test_detection_spark import running, wait_for
 from tests.integration.test_situations_among_scopes import MORE, SIGHTINGS, TOLD, about, expected, longer
 from tests.zone import Zone, event, zone

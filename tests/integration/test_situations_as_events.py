@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from situ.deployment.detecting import Detecting
 from situ.event.instants import print_instant
+from situ.policies.enrichment.observations import observe
 from situ.project.check import check_folder
-from situ.situation.enrichment.observe import observe
+from situ.stages.detect.detection_plan import DetectionPlan
 from tests.edge_zone import edge_zone, take
 from tests.integration.test_detection import DURABLE, QUICK, SITU, see, told
 from tests.project_files import write
@@ -65,7 +65,7 @@ def situation(number: int, *aliases: str) -> Said:
 def test_the_identity_of_a_situation_is_a_binding_and_who_has_no_such_alias_tells_nothing(tmp_path: Path) -> None:
     deployment = checked(tmp_path).deployment
     events = [situation(1, "A", "R"), situation(2, "R"), situation(3, "R", "A")]
-    read = Detecting.of(deployment).observing.lines(each.line for each in events)
+    read = DetectionPlan.of(deployment).observing.lines(each.line for each in events)
     (found,) = [each.rows for each in read.observed if each.attribute == "alarm"]
     push = {"alarmed": deployment.push["alarmed"]}
     meant = [each.identity for each in observe(events, push, deployment.types)]

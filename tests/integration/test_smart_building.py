@@ -10,17 +10,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from simulator import example_building, simulate
+from simulator.sensors import CAMERA_ERROR_ANGLE, CAMERA_ERROR_DISTANCE, METRES_PER_FOOT, READER_ERROR
+from simulator.simulation import START
 
-from situ.deployment.plan import Plan, compile_plan
-from situ.edge.stamp import stamp
 from situ.event.instants import microseconds
 from situ.event.lines import encode_rows
-from situ.event.row import Bad, Origin, Row
+from situ.event.row import BadRow, Origin, Row
 from situ.project.check import check_folder
-from situ.tables.in_use import TablesInUse
-from situ.testing.building import example_building, example_folder, simulate
-from situ.testing.building.sensing import CAMERA_ERROR_ANGLE, CAMERA_ERROR_DISTANCE, METRES_PER_FOOT, READER_ERROR
-from situ.testing.building.simulation import START
+from situ.project.create import example_folder
+from situ.stages.plan import Plan, compile_plan, stamp
+from situ.tables.cache import TablesInUse
 
 CONTEXTS = {"TagSeen": "readers", "FaceSeen": "cameras"}
 
@@ -44,7 +44,7 @@ def events() -> list[dict[str, Any]]:
     return [json.loads(line) for text in simulation.json_lines() for line in text.splitlines()]
 
 
-def taken_in(plan: Plan, events: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], Row | Bad]]:
+def taken_in(plan: Plan, events: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], Row | BadRow]]:
     """What sensors sent, each with what it is in root's terms."""
     received = microseconds(START + timedelta(minutes=2))
     for event in events:
@@ -104,5 +104,5 @@ def test_a_badge_nobody_has_is_a_dead_letter(plan: Plan) -> None:
     data = {"reader": "reader-1", "tag": "T-000000", "cartesian": {"dx": 1.0, "dy": 1.0}}
     event = {"specversion": "1.0", "id": "1", "source": "reader-1", "type": "TagSeen", "data": data}
     [(_, bad)] = taken_in(plan, [event])
-    assert isinstance(bad, Bad)
+    assert isinstance(bad, BadRow)
     assert bad.errors[0][:2] == ("INT705", "who")

@@ -18,14 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from situ.documents import parse_yaml
-from situ.errors import Problems, SituError
+from situ.lang.documents import parse_yaml
+from situ.lang.problems import Problems, SituError
+from situ.lang.types.resolve import load_types
 from situ.project.check import check_folder
 from situ.sources import Source, load_sources
-from situ.tables.cache import Tables, open_tables
-from situ.tables.in_use import TablesInUse
-from situ.tables.reading import Reading
-from situ.types.load import load_types
+from situ.tables.cache import TableCache, TablesInUse, open_tables
+from situ.tables.reader import TableReader
 from tests.project_files import MINIMAL, write
 
 UNREADABLE = "S111 The source `s` cannot be read: "
@@ -48,7 +47,7 @@ def source(body: str) -> Source:
 
 def read(folder: Path, body: str, **options: Any) -> list[dict[str, Any]]:
     environment = options.pop("environment", {})
-    reading = Reading(folder, environment, **options)
+    reading = TableReader(folder, environment, **options)
     try:
         return [dict(row) for row in reading.read(source(body)).table.rows]
     finally:
@@ -201,7 +200,7 @@ class TestSqlite:
     def test_an_answer_that_did_not_change_is_not_read_into_values_again(self, tmp_path: Path) -> None:
         people_db(tmp_path / "people.db", ANN)
         badges = source(f"{{sql: badges, url: 'sqlite:///people.db', columns: {BADGES}}}")
-        reading = Reading(tmp_path, {})
+        reading = TableReader(tmp_path, {})
         before = reading.read(badges)
         assert reading.read(badges, before) is before
         people_db(tmp_path / "people.db", (*ANN[:4], 13))
@@ -342,7 +341,7 @@ class Kept:
         age = f", max_age: {max_age}" if max_age else ""
         self.source = source(f"{{csv: people.csv, columns: {{nr: string, role: string}}{age}}}")
         self.write("1,guest")
-        self.tables = Tables({"s": self.source}, Reading(folder, {}), clock=self.clock, **options)
+        self.tables = TableCache({"s": self.source}, TableReader(folder, {}), clock=self.clock, **options)
         self.tables.start()
 
     def write(self, *lines: str) -> None:

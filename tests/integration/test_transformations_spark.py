@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from situ.errors import Problems, SituError
-from situ.expr.emit_spark import SparkExpression, emit_spark
-from situ.expr.quote import spark_name
-from situ.expr.runtime import FAILURES
-from situ.expr.tree import Read
-from situ.interpretation.convert import Converter
-from situ.interpretation.in_columns import in_columns
-from situ.interpretation.model import Direction
-from situ.interpretation.transformation import Transformation, transformations
-from situ.types.arrow_schema import arrow_type
+from situ.contexts.model import Direction
+from situ.contexts.transform.columns import in_columns
+from situ.contexts.transform.converter import Converter
+from situ.contexts.transform.transformation import Transformation, transformations
+from situ.lang.expr.emit.spark import SparkExpression, emit_spark
+from situ.lang.expr.overload import spark_name
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.expr.tree import Read
+from situ.lang.problems import Problems, SituError
+from situ.lang.types.arrow_schema import arrow_type
 from tests.case_studies import CONTEXTS, VARIANTS, Sample, context_of, deployed, folder_of, samples
 from tests.integration.test_expressions_spark import FAILED, same, stored, without_nulls
 from tests.transformations import ENVELOPE, generated_case, laid_out, make_attributes, make_struct

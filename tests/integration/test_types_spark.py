@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from situ.types.arrow_schema import arrow_schema
-from situ.types.model import Struct
-from situ.types.spark_schema import spark_schema, spark_type
-from situ.types.table import Types
+from situ.lang.types.arrow_schema import arrow_schema
+from situ.lang.types.layout import spark_schema, spark_type
+from situ.lang.types.model import Struct
+from situ.lang.types.table import Types
 from tests.types_files import types_of
 
 if TYPE_CHECKING:

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from situ.expr.scope import envelope
-from situ.visibility import families
-from situ.visibility.bits import Numbers, bits_of, from_words, give_numbers, to_words
-from situ.visibility.compile import compile_visibility
-from situ.visibility.plan import VisibilityPlan
-from situ.visibility.reference import visible
-from situ.visibility.stamping import Stamping
+from situ.lang.expr.scope import envelope
+from situ.scopes import filter_sets as families
+from situ.scopes.filter_sets import FilterNumbers, bits_of, from_words, give_numbers, to_words
+from situ.scopes.stamp import Stamper
+from situ.scopes.visibility_plan import VisibilityPlan, compile_visibility
 from tests.integration.test_expressions_spark import arrow
+from tests.oracles.visibility import visible
 from tests.scopes import FILTERS, TEXTS, TYPES, World, make_event, worlds
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ def judge(spark: SparkSession, cases: int, start: int, monkeypatch: pytest.Monke
     """All cases of some worlds in one query: every third world nested, every second with numbers beyond one word."""
     from pyspark.sql import functions as sf
 
-    from situ.pipeline.visibility import PAIRS, pair_rows, visible_candidates
+    from situ.spark.columns import PAIRS, pair_rows, visible_candidates
 
     pairs: list[dict[str, Any]] = []
     candidates: list[dict[str, Any]] = []
@@ -37,7 +36,7 @@ def judge(spark: SparkSession, cases: int, start: int, monkeypatch: pytest.Monke
     for world in worlds(cases, start=start):
         plan = plan_of(world, monkeypatch)
         pairs += [{"world": world.seed, **row} for row in pair_rows(plan)]
-        stamps = Stamping(FILTERS, plan.numbers, plan.stamped)
+        stamps = Stamper(FILTERS, plan.numbers, plan.stamped)
         for ad, sub, event in world.cases:
             row = {
                 "n": len(candidates),
@@ -88,13 +87,13 @@ def test_spark_says_what_the_rules_say_at_length(spark: SparkSession, monkeypatc
 
 
 def test_the_pairs_of_a_plan_as_a_frame(spark: SparkSession) -> None:
-    from situ.pipeline.visibility import pairs_frame, visible_candidates
+    from situ.spark.columns import pairs_frame, visible_candidates
 
     world = next(iter(worlds(25, start=12)))
     pairs = pairs_frame(spark, world.plan)
     kept = [pair for _, _, pair in world.plan.pairs() if pair.verdict.value != "never"]
     assert pairs.count() == len(kept)
-    stamps = Stamping(FILTERS, world.plan.numbers, world.plan.stamped)
+    stamps = Stamper(FILTERS, world.plan.numbers, world.plan.stamped)
     rows = [
         (world.plan.ads[ad], world.plan.subs[sub], list(to_words(stamps.bits(event), least=1)))
         for ad, sub, event in world.cases
@@ -105,12 +104,12 @@ def test_the_pairs_of_a_plan_as_a_frame(spark: SparkSession) -> None:
 
 
 def test_spark_stamps_the_bits_that_python_stamps(spark: SparkSession) -> None:
-    from situ.pipeline.visibility import stamped_bits
+    from situ.spark.columns import stamped_bits
 
     dice = random.Random(4)
-    numbers = give_numbers(Numbers(given={"nobody asks for this": FAR - 8}), (text for text in TEXTS))
+    numbers = give_numbers(FilterNumbers(given={"nobody asks for this": FAR - 8}), (text for text in TEXTS))
     stamped = bits_of(number for text, number in numbers.given.items() if text in TEXTS)
-    python = Stamping(FILTERS, numbers, stamped)
+    python = Stamper(FILTERS, numbers, stamped)
     events = [make_event(dice) for _ in range(200)]
     set_bits = 0
     for name in ("Alarm", "Fire", "State", "Note"):

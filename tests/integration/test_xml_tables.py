@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from situ.documents import parse_yaml
-from situ.errors import Problems, SituError
+from situ.lang.documents import parse_yaml
+from situ.lang.problems import Problems, SituError
+from situ.lang.types.resolve import load_types
 from situ.sources import Source, load_sources
-from situ.tables import elements as elements_module
-from situ.tables.reading import Reading
-from situ.types.load import load_types
+from situ.tables import files as elements_module
+from situ.tables.reader import TableReader
 from tests.project_files import write
 
 TYPES = load_types(
@@ -48,7 +48,7 @@ def source(body: str) -> Source:
 
 def read(folder: Path, columns: str, rows: str = "//room", text: str | bytes = FLOOR) -> list[dict[str, Any]]:
     (folder / "floor.xml").write_bytes(text if isinstance(text, bytes) else text.encode())
-    reading = Reading(folder, {})
+    reading = TableReader(folder, {})
     body = f'{{xml: floor.xml, rows: "{rows}", columns: {{{columns}}}}}'
     return [dict(row) for row in reading.read(source(body)).table.rows]
 
@@ -160,7 +160,7 @@ class TestTrouble:
         assert refusal(tmp_path, text) == f"S111 The source `s` cannot be read: line 1: {expected} (floor.xml)."
 
     def test_no_file(self, tmp_path: Path) -> None:
-        reading = Reading(tmp_path, {})
+        reading = TableReader(tmp_path, {})
         with pytest.raises(SituError, match="no such file"):
             reading.read(source("{xml: gone.xml, rows: //a, columns: {id: string}}"))
 
@@ -198,7 +198,7 @@ class TestTrouble:
 
     def test_the_number_of_rows_is_bounded(self, tmp_path: Path) -> None:
         write(tmp_path, {"floor.xml": FLOOR})
-        reading = Reading(tmp_path, {}, most_rows=2)
+        reading = TableReader(tmp_path, {}, most_rows=2)
         with pytest.raises(SituError, match="it has more than 2 rows"):
             reading.read(source("{xml: floor.xml, rows: //room, columns: {id: string}}"))
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 
-from situ.quality.expectation import Expectation, Need
-from situ.quality.matching import Match, State
-from situ.quality.profile import Capability, Profile
+from situ.quality.match.satisfaction import QualityMatch, Satisfaction
+from situ.quality.model.declarations import Capability, Expectation, Need, Profile
 
 Values = Mapping[str, float]
 """Property → value."""
@@ -52,20 +51,24 @@ def meets(expectation: Expectation, values: Values) -> bool:
     return all(id in values and accepts(need, values[id]) for id, need in expectation.needs.items())
 
 
-def match_by_enumeration(expectation: Expectation, profiles: Iterable[Profile]) -> Match:
+def match_by_enumeration(expectation: Expectation, profiles: Iterable[Profile]) -> QualityMatch:
     now, able = set(), set()
     for profile in profiles:
         if meets(expectation, current_values(profile)):
             now.add(profile.id)
         elif any(meets(expectation, values) for values in points_of(profile, expectation)):
             able.add(profile.id)
-    return Match(state=_state(expectation.publishers, now, able), now=tuple(sorted(now)), able=tuple(sorted(able)))
+    return QualityMatch(
+        state=_state(expectation.publishers, now, able), now=tuple(sorted(now)), able=tuple(sorted(able))
+    )
 
 
-def _state(needed: int, now: set[str], able: set[str]) -> State:
+def _state(needed: int, now: set[str], able: set[str]) -> Satisfaction:
     if len({_publisher(id) for id in now}) >= needed:
-        return State.SATISFIED
-    return State.SATISFIABLE if len({_publisher(id) for id in now | able}) >= needed else State.UNSATISFIED
+        return Satisfaction.SATISFIED
+    return (
+        Satisfaction.SATISFIABLE if len({_publisher(id) for id in now | able}) >= needed else Satisfaction.UNSATISFIED
+    )
 
 
 def _publisher(id: str) -> str:

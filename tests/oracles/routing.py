@@ -9,21 +9,21 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from situ.event.data_reader import read_envelope
 from situ.event.row import Row
-from situ.expr.interpret import interpret
-from situ.expr.limits import DEFAULT_LIMITS, Limits
-from situ.expr.runtime import FAILURES
-from situ.expr.scope import Definition
-from situ.expr.tree import Node
-from situ.subscription.filter import read_filter
-from situ.subscription.model import Subscription
-from situ.subscription.reading import read_envelope
-from situ.types.event_data import EventData
-from situ.types.model import supertypes
-from situ.types.table import Types
+from situ.lang.expr.interpret import interpret
+from situ.lang.expr.limits import DEFAULT_LIMITS, ExpressionLimits
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.expr.scope import Definition
+from situ.lang.expr.tree import Node
+from situ.lang.types.lookup import EventData
+from situ.lang.types.model import supertypes
+from situ.lang.types.table import Types
+from situ.routing.filter import read_filter
+from situ.routing.model import Subscription
 
 
-class Reference:
+class NaiveRouting:
     """Subscriptions, read but not compiled."""
 
     def __init__(
@@ -32,7 +32,7 @@ class Reference:
         types: Types,
         functions: Mapping[str, Definition],
         subscriptions: Mapping[str, Subscription],
-        limits: Limits = DEFAULT_LIMITS,
+        limits: ExpressionLimits = DEFAULT_LIMITS,
     ) -> None:
         self._types = types
         self._data = EventData(types)
@@ -68,7 +68,7 @@ def match_all(
     types: Types,
     functions: Mapping[str, Definition],
     subscriptions: Mapping[str, Subscription],
-    limits: Limits = DEFAULT_LIMITS,
+    limits: ExpressionLimits = DEFAULT_LIMITS,
 ) -> frozenset[str]:
     """The ids of the subscriptions that want this row; for many rows make a :class:`Reference`."""
-    return Reference(types=types, functions=functions, subscriptions=subscriptions, limits=limits).match(row)
+    return NaiveRouting(types=types, functions=functions, subscriptions=subscriptions, limits=limits).match(row)

@@ -12,9 +12,9 @@ from fractions import Fraction
 from typing import Any
 
 from situ.event.row import Row
-from situ.quality.expectation import Aggregate
-from situ.quality.shape import Each, Limit, Suppress, Thin
-from situ.quality.shaping.keys import Read
+from situ.quality.model.declarations import Aggregate
+from situ.quality.model.shapes import EventFloor, Limit, Suppress, Thin
+from situ.quality.shaping.suppress import Read
 
 _MINUTE = 60_000_000
 
@@ -23,7 +23,7 @@ def selected(rows: Sequence[Row], publishers: frozenset[str] | None) -> list[Row
     return [row for row in rows if publishers is None or row.client in publishers]
 
 
-def good(rows: Sequence[Row], each: Each, now: int | None = None) -> list[Row]:
+def good(rows: Sequence[Row], each: EventFloor, now: int | None = None) -> list[Row]:
     def passes(row: Row) -> bool:
         if each.about == "confidence":
             return each.keep_missing if row.confidence is None else row.confidence >= each.floor

@@ -1,46 +1,48 @@
-"""What becomes of one event, the slow and obvious way: walk its values and look the rules up at each.
+"""Which rule counts at a place of an event, in the words of the definition: all are tried, and the smallest key wins.
 
-It serves tests, which hold the compiled transformations equal to it, and those who want to see how an answer comes
-about. It shares the declarations with them and nothing else: traversal and units are written down here once more,
-matching and precedence in :mod:`situ.interpretation.reference_rules`, in the words of the definition.
+Part of :mod:`tests.oracles.transformation`, and like that written apart from what engines run.
 """
 
 from __future__ import annotations
 
 import decimal
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from situ.expr.interpret import interpret
-from situ.expr.runtime import FAILURES, finite
-from situ.interpretation.bodies import body_for, keys_for
-from situ.interpretation.model import (
+from situ.contexts.function_bodies import body_for, keys_for
+from situ.contexts.model import (
     IDENTITY,
+    KEEP,
     Context,
     Conversion,
     Direction,
+    EventMapping,
     FromDefault,
     FromExpression,
     FromPath,
-    Lookup,
-    MappedTo,
-    Missing,
+    MissingValue,
     Origin,
     Pattern,
+    Qualifier,
+    Rule,
+    TableLookup,
 )
-from situ.interpretation.reference_rules import Place, key, winner
-from situ.types.encode import TYPE_KEY
-from situ.types.model import (
+from situ.lang.expr.interpret import interpret
+from situ.lang.expr.runtime import FAILURES, finite
+from situ.lang.types.json_codec import TYPE_KEY
+from situ.lang.types.model import (
     DOUBLE,
     INT,
     PLANAR,
     Attribute,
     Decimal,
     ListOf,
+    Named,
     Struct,
     Type,
     fits,
@@ -48,8 +50,120 @@ from situ.types.model import (
     plain,
     unit_below,
 )
-from situ.types.scalars import read_timestamp
-from situ.units import NO_UNIT, Unit, conversion, convert_double, double_steps
+from situ.lang.types.scalars import read_timestamp
+from situ.lang.units import NO_UNIT, Unit, conversion, convert_double, double_steps
+
+_Step = tuple[str, bool, Type]
+"""Attribute, whether an element of it, dynamic type."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A place of an event: the event's type, and the steps to it."""
+
+    event: Struct
+    steps: tuple[_Step, ...] = ()
+
+    @property
+    def types(self) -> tuple[Type, ...]:
+        return (self.event, *(type for _, _, type in self.steps))
+
+    def ending_in(self, type: Type) -> Place:
+        if not self.steps:
+            return Place(event=type) if isinstance(type, Struct) else self
+        attribute, elements, _ = self.steps[-1]
+        return Place(event=self.event, steps=(*self.steps[:-1], (attribute, elements, type)))
+
+    def below(self, attribute: str, type: Type) -> Place:
+        return Place(event=self.event, steps=(*self.steps, (attribute, False, type)))
+
+    def element(self, type: Type) -> Place:
+        attribute, _, _ = self.steps[-1]
+        return Place(event=self.event, steps=(*self.steps[:-1], (attribute, True, type)))
+
+
+def winner(context: Context, direction: Direction, place: Place) -> Rule | None:
+    """The rule that converts this place, whatever lies above it."""
+    found = [rule for rule in _visible_rules(context, direction) if matches(rule.pattern, place)]
+    return min(found, key=lambda rule: key(rule.pattern, place), default=None)
+
+
+def _visible_rules(context: Context, direction: Direction) -> list[Rule]:
+    in_force: dict[Pattern, Rule] = {}
+    for each in reversed(list(context.chain)):
+        for rule in sorted(each.rules, key=lambda rule: rule.order):
+            if rule.direction is direction:
+                in_force[rule.pattern] = rule
+    return [rule for rule in in_force.values() if rule.function != KEEP]
+
+
+def matches(pattern: Pattern, place: Place) -> bool:
+    types = place.types
+    length = len(place.steps)
+    if not pattern.qualifiers:
+        return is_subtype(types[-1], pattern.head)
+    if not is_subtype(types[0], pattern.head):
+        return False
+    last = len(pattern.qualifiers)
+    if last > length or not all(_holds(pattern.qualifiers[i - 1], place.steps[i - 1]) for i in range(1, last)):
+        return False
+    if pattern.qualifiers[-1].attribute:
+        return length == last and _holds(pattern.qualifiers[-1], place.steps[-1])
+    return is_subtype(types[-1], pattern.qualifiers[-1].type)
+
+
+def _holds(qualifier: Qualifier, step: _Step) -> bool:
+    attribute, elements, type = step
+    named = not qualifier.attribute or (qualifier.attribute, qualifier.elements) == (attribute, elements)
+    return named and is_subtype(type, qualifier.type)
+
+
+def key(pattern: Pattern, place: Place) -> tuple[tuple[float, int, int], ...]:
+    types = place.types
+    said: dict[int, tuple[Type, int]] = {}
+    if pattern.qualifiers:
+        said[0] = (pattern.head, 1)
+        for level, qualifier in enumerate(pattern.qualifiers[:-1], 1):
+            said[level] = (qualifier.type, 0 if qualifier.attribute else 1)
+    last = pattern.qualifiers[-1] if pattern.qualifiers else None
+    said[len(types) - 1] = (pattern.head, 1) if last is None else (last.type, 0 if last.attribute else 1)
+    keys = [
+        (float(_distance(type, said[level][0])), said[level][1], _order(type, said[level][0]))
+        if level in said
+        else (math.inf, 0, 0)
+        for level, type in enumerate(types)
+    ]
+    return (keys[-1], *keys[:-1])
+
+
+def _above(type: Type) -> tuple[Type, ...]:
+    if isinstance(type, ListOf):
+        return tuple(ListOf(each) for each in _above(type.element))
+    return type.supers if isinstance(type, Struct) else (type.base,) if isinstance(type, Named) else ()
+
+
+def _distance(type: Type, up_to: Type) -> int:
+    if type == up_to:
+        return 0
+    return max((1 + _distance(each, up_to) for each in _above(type) if is_subtype(each, up_to)), default=0)
+
+
+def _order(type: Type, wanted: Type) -> int:
+    return next(number for number, each in enumerate(_walk_up(type)) if each == wanted)
+
+
+def _walk_up(type: Type) -> Iterator[Type]:
+    yield type
+    for each in _above(type):
+        yield from _walk_up(each)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What becomes of one event, the slow and obvious way: walk its values and look the rules up at each.
+#
+# It serves tests, which hold the compiled transformations equal to it, and those who want to see how an answer comes
+# about. It shares the declarations with them and nothing else: traversal and units are written down here once more,
+# matching and precedence in :mod:`tests.oracles.transformation`, in the words of the definition.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +208,8 @@ class _Walk:
         made = self._value(self.data, self.event, Place(event=self.event), NO_UNIT, into, NO_UNIT, "")
         return Result(target=into, data=None if self.faults else made, faults=tuple(self.faults))
 
-    def _mapping(self) -> MappedTo | None:
-        by_source: dict[Struct, MappedTo] = {}
+    def _mapping(self) -> EventMapping | None:
+        by_source: dict[Struct, EventMapping] = {}
         for each in reversed(list(self.context.chain)):
             by_source.update({m.source: m for m in each.mappings if m.direction is self.direction})
         found = [mapping for source, mapping in by_source.items() if is_subtype(self.event, source)]
@@ -310,7 +424,7 @@ class _Walk:
         return self._shaped(found, function.result.type, into)
 
     def _row(
-        self, function: Conversion, lookup: Lookup, event: Struct, values: Mapping[str, Any]
+        self, function: Conversion, lookup: TableLookup, event: Struct, values: Mapping[str, Any]
     ) -> Mapping[str, Any] | None:
         """The row whose columns have the values of the keys; of several the last that is not after the time meant."""
         wanted = {column: interpret(node, values) for column, node in keys_for(function, lookup, event)}
@@ -329,7 +443,7 @@ class _Walk:
         return max(begun, key=lambda each: each[0])[1] if begun else None
 
     def _without_row(self, function: Conversion, into: Type, path: str) -> Any:
-        if function.missing is Missing.ERROR:
+        if function.missing is MissingValue.ERROR:
             self.faults.append((path, "INT705"))
         return self._shaped(function.default, function.result.type, into)
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from situ.catalogue import TOO_LARGE
-from situ.errors import SituError
-from situ.visibility.bits import Numbers, numbers_in
-from situ.visibility.families import Family
-from situ.visibility.plan import Pair, Verdict
+from situ.lang.catalogue import TOO_LARGE
+from situ.lang.problems import SituError
+from situ.scopes.filter_sets import Family, FilterNumbers, numbers_in
+from situ.scopes.visibility_plan import TagSetPair, Verdict
 
 LONGEST = 100_000
 """Characters of an expression that somebody could still do something with."""
@@ -20,7 +19,7 @@ LONGEST = 100_000
 _AND, _OR = " AND ", " OR "
 
 
-def to_expression(pair: Pair, numbers: Numbers) -> str:
+def to_expression(pair: TagSetPair, numbers: FilterNumbers) -> str:
     """The text; ``SituError`` for a nested family that would be too long to be of use."""
     if pair.verdict is not Verdict.DEPENDS:
         return "TRUE" if pair.verdict is Verdict.ALWAYS else "FALSE"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from situ.situation.meaning.reference import detect
+from situ.policies.reference import detect
 from tests.buckets import found_in_buckets
 from tests.situations import generate
 

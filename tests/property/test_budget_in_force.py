@@ -12,13 +12,19 @@ from fractions import Fraction
 
 import pytest
 
-from situ.quality.cost import Points
-from situ.quality.declared import Quality, Strategy
-from situ.quality.feedback import Advice
-from situ.quality.inputs import Answered, Came, Providing, Registering, Relevance, Revising, Revoking
-from situ.quality.profile import Mode, Profile
-from situ.quality.property import BUILT_IN
-from situ.quality.strategies.named import NAMED
+from situ.quality.allocation.strategies import BUILT_IN_STRATEGIES
+from situ.quality.model.costs import PiecewiseCost
+from situ.quality.model.declarations import BUILT_IN, Mode, Profile, Quality, Strategy
+from situ.quality.negotiation.feedback import Advice
+from situ.quality.negotiation.inputs_and_effects import (
+    Answered,
+    Came,
+    Providing,
+    Registering,
+    Relevance,
+    Revising,
+    Revoking,
+)
 from tests.negotiating import Host, can, expects
 
 FLOORS = (5.0, 10.0, 20.0, 30.0, 40.0)
@@ -39,7 +45,7 @@ class World:
         self.asked: dict[str, float] = {}
         """Publisher → the rate that it was last advised to have."""
         self.price = {each: chance.choice((0.25, 0.5, 1.0, 2.0)) for each in self.publishers}
-        names = tuple(NAMED)
+        names = tuple(BUILT_IN_STRATEGIES)
         self.strategies = {
             "default": Strategy(name=chance.choice(names), budget=float(chance.choice((0, 5, 10, 25, 60))), weight=0.0)
         }
@@ -64,7 +70,7 @@ class World:
             modes = tuple(Mode(name=name, values={"rate": RATES[name]}, cost=COSTS[name]) for name in COSTS)
             moded = {"rate": BUILT_IN["rate"]}
             return Profile(publisher=publisher, type=type, modes=modes, mode="eco", moded=moded)
-        cost = Points(points=((0.0, 0.0), (MOST, self.price[publisher] * MOST)))
+        cost = PiecewiseCost(points=((0.0, 0.0), (MOST, self.price[publisher] * MOST)))
         rate = can("rate", 0, MOST, self.own[publisher], cost)
         return Profile(publisher=publisher, type=type, capabilities={"rate": rate})
 
@@ -201,10 +207,10 @@ def test_nobody_is_declined_for_a_budget_that_is_enough() -> None:
     assert declined > 20
 
 
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", BUILT_IN_STRATEGIES)
 def test_needs_one_after_the_other_share_one_budget(name: str) -> None:
     """Each needs ten more than the one before, and each by itself would be within the budget."""
-    cost = Points(points=((0.0, 0.0), (60.0, 60.0)))
+    cost = PiecewiseCost(points=((0.0, 0.0), (60.0, 60.0)))
     profile = Profile(publisher="p", type="a", capabilities={"rate": can("rate", 0, 60, 0, cost)})
     subscriptions = [f"desk/{number}" for number in range(4)]
     host = Host(
@@ -233,7 +239,7 @@ def test_needs_one_after_the_other_share_one_budget(name: str) -> None:
 
 def test_what_somebody_gives_back_goes_to_who_waits_elsewhere() -> None:
     """A budget joins all: who waits for it may have nothing else to do with who had it."""
-    cost = Points(points=((0.0, 0.0), (60.0, 60.0)))
+    cost = PiecewiseCost(points=((0.0, 0.0), (60.0, 60.0)))
     host = Host(
         quality=Quality(strategies={"default": Strategy(budget=10.0)}),
         relevance=Relevance(
@@ -256,7 +262,7 @@ def test_what_somebody_gives_back_goes_to_who_waits_elsewhere() -> None:
 
 
 def linear(publisher: str, own: float, price: float = 1.0) -> Profile:
-    cost = Points(points=((0.0, 0.0), (60.0, 60.0 * price)))
+    cost = PiecewiseCost(points=((0.0, 0.0), (60.0, 60.0 * price)))
     return Profile(publisher=publisher, type="a", capabilities={"rate": can("rate", 0, 60, own, cost)})
 
 
@@ -279,7 +285,7 @@ def revise(host: Host, publisher: str, rate: float) -> None:
     assert isinstance(taken, Profile), taken
 
 
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", BUILT_IN_STRATEGIES)
 def test_who_does_less_by_itself_is_not_advised_beyond_the_budget(name: str) -> None:
     host = sharing(name, linear("p", own=7, price=2))
     host.call(Registering, client="desk", expectation=expects("desk/e", "desk/1", rate=(10, 60)))
@@ -296,7 +302,7 @@ def test_who_does_less_by_itself_is_not_advised_beyond_the_budget(name: str) -> 
     assert [(each.kind, dict(each.values)) for each in host.of(Advice)[told:]][:1] == [("raise", {"rate": 10.0})]
 
 
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", BUILT_IN_STRATEGIES)
 @pytest.mark.parametrize(("rate", "asked"), [(13.0, []), (10.0, [("q/a", {"rate": 10.0})])])
 def test_nothing_is_paid_with_what_nobody_is_to_save(name: str, rate: float, asked: list[object]) -> None:
     """A publisher that could be in a cheaper mode, which no expectation needs, stays where it is."""
@@ -308,10 +314,10 @@ def test_nothing_is_paid_with_what_nobody_is_to_save(name: str, rate: float, ask
     assert host.last("desk/e").why == ("adapting" if asked else "declined")
 
 
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", BUILT_IN_STRATEGIES)
 def test_nothing_is_paid_with_what_a_better_value_would_save(name: str) -> None:
     """The same where a value that no expectation needs is cheaper than the current one."""
-    falling = Points(points=((0.0, 4.0), (5.0, 4.0), (6.0, 1.0), (7.0, 60.0)))
+    falling = PiecewiseCost(points=((0.0, 4.0), (5.0, 4.0), (6.0, 1.0), (7.0, 60.0)))
     host = sharing(
         name,
         Profile(publisher="p", type="a", capabilities={"rate": can("rate", 0, 7, 5, falling)}),
@@ -322,7 +328,7 @@ def test_nothing_is_paid_with_what_a_better_value_would_save(name: str) -> None:
     assert host.last("desk/e").why == "declined"
 
 
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", BUILT_IN_STRATEGIES)
 def test_what_is_still_to_be_done_for_who_needs_it_no_more_counts_or_is_taken_back(name: str) -> None:
     host = sharing(name, linear("p", own=0), linear("q", own=0, price=2))
     host.call(Registering, client="desk", expectation=expects("desk/e1", "desk/1", rate=(10, 60)))

@@ -13,14 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from situ.deployment.detecting import Detecting
-from situ.deployment.happening import Published, messages_of
-from situ.deployment.hiding import NOTHING_HIDDEN
-from situ.deployment.progress import Progress, last_of
-from situ.deployment.snapshot import Deployment
-from situ.deployment.stepping import States, decide, work, work_rows
 from situ.event.row import Row
-from situ.situation.enrichment.known import Knowledge
+from situ.model.deployment import Deployment
+from situ.policies.enrichment.instances import InstanceColumns
+from situ.stages.detect.detection_plan import NOTHING_HIDDEN, DetectionPlan
+from situ.stages.detect.progress import DetectionProgress, last_of
+from situ.stages.detect.situation_events import PolicyMessage, situation_messages
+from situ.stages.detect.step import States, decide, work, work_rows
 from tests.policy_chains import INSTANCES, SECOND, START, Chain, Told, expected, generate, published_in, row_of, told_of
 
 SHORT, LONG = 25, 2000
@@ -30,14 +29,14 @@ class Loop:
     """An engine as a loop over a log."""
 
     def __init__(self, deployment: Deployment, dice: random.Random, *, ahead: bool) -> None:
-        self.detecting = Detecting.of(deployment)
-        self._knowledge = Knowledge(self.detecting.ontology)
+        self.detecting = DetectionPlan.of(deployment)
+        self._knowledge = InstanceColumns(self.detecting.ontology)
         self._dice, self._ahead = dice, ahead
-        self.progress, _ = Progress().adopted(self.detecting, None, START)
+        self.progress, _ = DetectionProgress().adopted(self.detecting, None, START)
         self.states: States = {}
         self.told: list[Told] = []
         self.late: list[str] = []
-        self.on_their_way: list[tuple[Published, int]] = []
+        self.on_their_way: list[tuple[PolicyMessage, int]] = []
         """What policies published, and when."""
         self._seqs = 0
         self._clock = START
@@ -61,7 +60,7 @@ class Loop:
         self.late += [
             f"{row.client} {row.id} for {', '.join(found.late[row.pos])}" for row in rows if row.pos in found.late
         ]
-        self.progress, published = messages_of(
+        self.progress, published = situation_messages(
             found.told, self.detecting, None, self.progress, {}, INSTANCES, clock=clock
         )
         self.on_their_way += [(message, clock) for message in published]
@@ -85,7 +84,7 @@ class Loop:
         return row_of(event, client, seq, clock, self._seqs * 65536, incarnation)  # type: ignore[arg-type]
 
     def restart(self) -> None:
-        self.progress = Progress.from_json(json.loads(json.dumps(self.progress.as_json())))
+        self.progress = DetectionProgress.from_json(json.loads(json.dumps(self.progress.as_json())))
         kernels = {name: self.detecting.kernel(name) for name in self.states}
         loaded = {name: kernels[name].load(kernels[name].save(state)) for name, state in self.states.items()}
         self.states = {name: state for name, state in loaded.items() if state is not None}

@@ -8,20 +8,19 @@ from dataclasses import replace
 
 import pytest
 
-from situ.errors import Problems
-from situ.expr.runtime import FAILURES
-from situ.expr.scope import Scope, Variable
-from situ.interpretation.contexts import Contexts
-from situ.interpretation.convert import Converter
-from situ.interpretation.differing import differing
-from situ.interpretation.keeping import Kept, keep_below, with_contexts
-from situ.interpretation.model import IDENTITY, KEEP, Context, Conversion, Direction, Expression, Pattern, Rule
-from situ.interpretation.patterns import Traversal
-from situ.interpretation.replacing import as_root, as_they_were, with_mappings
-from situ.interpretation.resolution import Rules, expand, transforming
-from situ.interpretation.transformation import transformations
-from situ.types.model import STRING, Attribute, Struct
-from situ.types.table import Types
+from situ.contexts.compatibility import changed_event_types
+from situ.contexts.model import IDENTITY, KEEP, Context, Conversion, Direction, Expression, Pattern, Rule
+from situ.contexts.patterns import Traversal
+from situ.contexts.resolve_rules import RuleSet, converted_places, resolve_event_type
+from situ.contexts.table import Contexts
+from situ.contexts.transform.converter import Converter
+from situ.contexts.transform.transformation import transformations
+from situ.contexts.versions import KeepRule, as_root, former_types, keep_below, with_contexts, with_mappings
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.expr.scope import NameScope, Variable
+from situ.lang.problems import Problems
+from situ.lang.types.model import STRING, Attribute, Struct
+from situ.lang.types.table import Types
 from tests.property.test_resolution import World, worlds
 from tests.property.test_transformation import outcome
 from tests.transformations import ENVELOPE, Case, CaseGenerator, generated_case, make_attributes
@@ -44,8 +43,10 @@ def augmented(contexts: Contexts, id: str, rules: list[Rule]) -> Contexts:
 
 
 def winners(context: Context, world: World) -> Mapping[Traversal, tuple[str, str]]:
-    rules = Rules.of(context, Direction.OUT)
-    places = (each for event in world.events for each in transforming(expand(event, rules, world.types)))
+    rules = RuleSet.of(context, Direction.OUT)
+    places = (
+        each for event in world.events for each in converted_places(resolve_event_type(event, rules, world.types))
+    )
     return {each.path: (str(each.rule.pattern), each.rule.function) for each in places if each.rule is not None}
 
 
@@ -139,18 +140,18 @@ def test_what_comes_out_below_is_what_came_out_before() -> None:
             if each.id == id or not any(above.id == id for above in each.chain):
                 continue
             before = old.by_id[each.id]
-            assert differing(before, each) == (), (seed, each.id)
+            assert changed_event_types(before, each) == (), (seed, each.id)
             for direction in Direction:
                 was = transformations(before, direction, Problems())
                 found = transformations(each, direction, Problems())
                 assert {name: way.node for name, way in found.items()} == {name: way.node for name, way in was.items()}
-            would += differing(before, new.by_id[each.id]) != ()
+            would += changed_event_types(before, new.by_id[each.id]) != ()
     assert would > 10
     assert kept_in >= would
 
 
 def test_rules_put_in_tell_what_they_are_against() -> None:
-    found: list[Kept] = []
+    found: list[KeepRule] = []
     for _, old, new, id in augmentations(range(100)):
         found += keep_below(old, new, {id})[1]
     assert all(each.rule.kept and each.rule.pattern == each.against.pattern for each in found)
@@ -183,11 +184,11 @@ def replaced(root: Context, struct: Struct, extra: str) -> tuple[Context, Contex
     more = Attribute(name=extra, type=STRING)
     grown = Struct(struct.name, (*struct.attributes, more))
     declared = Types(types={**root.types.types, struct.name: grown}, events=root.types.events, units=root.types.units)
-    types, _ = as_they_were(root.types, declared, frozenset({struct.name}))
+    types, _ = former_types(root.types, declared, frozenset({struct.name}))
     base = replace(root, types=types, functions={}, rules=(), mappings=())
     after = types.types[struct.name]
     assert isinstance(after, Struct)
-    scope = Scope(types=types, units=types.units)
+    scope = NameScope(types=types, units=types.units)
 
     def function(name: str, parameter: Struct, result: Struct, text: str) -> Conversion:
         variables = Variable(type=parameter), Variable(type=result)
@@ -202,7 +203,7 @@ def replaced(root: Context, struct: Struct, extra: str) -> tuple[Context, Contex
         "forth": function("forth", struct, after, f"struct({fields(more=extra)})"),
         "back": function("back", after, struct, f"struct({fields()})"),
     }
-    was, own = as_they_were(types, root.types, frozenset({struct.name}))
+    was, own = former_types(types, root.types, frozenset({struct.name}))
     name = f"root.v{9 - len(extra)}"
     rules = (
         Rule(direction=Direction.IN, pattern=Pattern(head=struct), function="forth", context=name),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from situ.expr.emit_python import compile_test
-from situ.situation.policies.leaves import leaves_of, relations_of
-from situ.situation.policies.policy import Kind, Policy
+from situ.lang.expr.emit.python import compile_test
+from situ.policies.model import Policy, RelationKind
+from situ.policies.plan import leaves_of, relations_of
 from tests import domains
 
 BUILDING = domains.building()
@@ -101,4 +101,4 @@ def is_whole(policy: Policy) -> bool:
         assert set(relation.aliases) <= known
         assert len(leaves_of(policy, relation)) == relation.kind.value
         compile_test(relation.test, ("left", "right")[: len(relation.sides)])
-    return any(relation.kind is not Kind.CONSTRAINT for relation in relations)
+    return any(relation.kind is not RelationKind.CONSTRAINT for relation in relations)

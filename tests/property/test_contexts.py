@@ -8,9 +8,9 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from situ.errors import Problems, Severity
-from situ.interpretation.check_contexts import check_contexts
-from situ.interpretation.load import contexts_from_json
+from situ.contexts.check import check_contexts
+from situ.contexts.load import contexts_from_json
+from situ.lang.problems import Problems, Severity
 from tests.context_files import LOGISTICS, SOURCES, load
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from situ.expr.tree import FALSE, TRUE
-from situ.tags import ANY, TagSet
-from situ.visibility.bits import NO_NUMBERS, bits_of
-from situ.visibility.compile import compile_visibility, number_filters
-from situ.visibility.could_see import CouldSee
-from situ.visibility.graph import ScopeGraph
-from situ.visibility.plan import Verdict
+from situ.lang.expr.tree import FALSE, TRUE
+from situ.lang.tags import ANY, TagSet
+from situ.scopes.dimension_plan import PossibleVisibility
+from situ.scopes.filter_sets import NO_NUMBERS, bits_of
+from situ.scopes.graph import ScopeGraph
+from situ.scopes.visibility_plan import Verdict, compile_visibility, number_filters
 from tests.scopes import FILTERS, World, worlds
 
 CASES = 400
@@ -28,7 +27,7 @@ def judge(world: World) -> tuple[int, int]:
     graph = closed(world.graph)
     (dimension,) = graph.dimensions.values()
     numbers = number_filters(graph, NO_NUMBERS)
-    could = CouldSee(graph, FILTERS)
+    could = PossibleVisibility(graph, FILTERS)
     outcomes = [0, 0]
     for ad, _, event in world.cases:
         tag = ad.tag(dimension.name)

@@ -7,7 +7,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from situ.situation.domain.cover import smallest
+from situ.policies.source_coverage import smallest_cover
 
 ATTRIBUTES = "abcdef"
 given_sets = st.dictionaries(
@@ -30,10 +30,10 @@ def test_the_fewest_sources_and_the_first_of_them_by_name(
     sets: dict[str, frozenset[str]], wanted: frozenset[str]
 ) -> None:
     needed = wanted & frozenset().union(*sets.values())
-    assert smallest(needed, sets) == by_trying_all(needed, sets)
+    assert smallest_cover(needed, sets) == by_trying_all(needed, sets)
 
 
 def test_many_sources_are_no_trouble() -> None:
     attributes = [f"a{number}" for number in range(30)]
     sets = {f"s{number:02}": frozenset(attributes[number : number + 3]) for number in range(28)}
-    assert len(smallest(frozenset(attributes), sets)) == 10
+    assert len(smallest_cover(frozenset(attributes), sets)) == 10

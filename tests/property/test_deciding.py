@@ -13,17 +13,17 @@ from fractions import Fraction
 import pytest
 
 from benchmarks.quality_world import World, make_world
-from situ.quality import exact, greedy, turns
-from situ.quality.choices import Option
-from situ.quality.declared import Strategy
-from situ.quality.field import Field
-from situ.quality.matching import State, match
-from situ.quality.parts import parts_of
-from situ.quality.problem import STAY, Plan, Problem, point_at
-from situ.quality.project_selection import is_selection, select
-from situ.quality.standing import Standing
-from situ.quality.strategies.named import NAMED
-from situ.quality.weighing import Weighing, utility
+from situ.quality.allocation import exact
+from situ.quality.allocation import local_search as greedy
+from situ.quality.allocation import sequential as turns
+from situ.quality.allocation.exact import is_selection, select
+from situ.quality.allocation.pool_matrix import PoolMatrix
+from situ.quality.allocation.search_space import Objective, ProfileOption, components_of, rule_utility
+from situ.quality.allocation.strategies import BUILT_IN_STRATEGIES
+from situ.quality.match.match_index import MatchIndex
+from situ.quality.match.satisfaction import Satisfaction, match
+from situ.quality.model.allocation_problem import STAY, AllocationPlan, AllocationProblem, point_at
+from situ.quality.model.declarations import Strategy
 from tests import plans
 from tests.plans import Kind, make_problem
 
@@ -41,7 +41,7 @@ def test_a_small_problem_is_decided_as_by_going_through_all_plans(name: str, cas
     moved = 0
     for seed in range(cases):
         problem = make_problem(seed)
-        plan, best = NAMED[name](problem), plans.best_plan(problem, name)
+        plan, best = BUILT_IN_STRATEGIES[name](problem), plans.best_plan(problem, name)
         assert plan.targets == best, seed
         assert plan.exact, seed
         assert plan.cost == float(plans.cost_of_plan(problem, best)), seed
@@ -54,7 +54,7 @@ def test_pareto_decides_one_at_a_time_as_it_is_written(cases: int) -> None:
     moved = declined = 0
     for seed in range(cases):
         problem = make_problem(seed, Kind(expectations=6))
-        plan = NAMED["pareto"](problem)
+        plan = BUILT_IN_STRATEGIES["pareto"](problem)
         targets, why = plans.pareto(problem)
         assert plan.targets == targets, seed
         assert {id: each.why for id, each in plan.declined.items()} == why, seed
@@ -71,13 +71,15 @@ def test_pareto_decides_the_same_from_what_is_kept(cases: int) -> None:
     parted = 0
     for seed in range(cases):
         problem = make_problem(240_000 + seed, Kind(expectations=6))
-        plan = NAMED["pareto"](problem)
+        plan = BUILT_IN_STRATEGIES["pareto"](problem)
         kept = replace(problem, standing=standing_of(problem))
-        assert NAMED["pareto"](kept) == plan, seed
+        assert BUILT_IN_STRATEGIES["pareto"](kept) == plan, seed
         for each in problem.expectations[-1:]:
             undecided = frozenset({each.id})
             alone = replace(kept, expectations=(each,), undecided=undecided, relevant=Unlisted(kept.relevant))
-            found, expected = (NAMED["pareto"](one) for one in (alone, replace(problem, undecided=undecided)))
+            found, expected = (
+                BUILT_IN_STRATEGIES["pareto"](one) for one in (alone, replace(problem, undecided=undecided))
+            )
             assert found == expected, seed
             parted += bool(found.targets)
     assert parted > cases / 20
@@ -96,10 +98,10 @@ class Unlisted(dict[str, frozenset[str]]):
 def test_it_does_not_matter_how_far_pareto_looks_ahead(ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
     problems = [make_problem(280_000 + seed, Kind(expectations=8)) for seed in range(NORMAL)]
     kept = [replace(each, standing=standing_of(each)) for each in problems]
-    far = [NAMED["pareto"](each) for each in (*problems, *kept)]
+    far = [BUILT_IN_STRATEGIES["pareto"](each) for each in (*problems, *kept)]
     monkeypatch.setattr(turns, "_AHEAD", ahead)
     for seed, (each, expected) in enumerate(zip((*problems, *kept), far, strict=True)):
-        assert NAMED["pareto"](each) == expected, seed
+        assert BUILT_IN_STRATEGIES["pareto"](each) == expected, seed
     assert sum(bool(each.targets) for each in far) > NORMAL / 4
 
 
@@ -111,23 +113,23 @@ def test_what_a_look_decides_is_what_going_through_candidates_decides(
     moved = refused = 0
     for seed in range(cases):
         even = problem_of(make_world(150, 15, 3, moded=seed % 5 / 5, seed=seed), protect=seed % 4 > 0)
-        start = dict(list(NAMED["pareto"](even).targets.items())[::2])
+        start = dict(list(BUILT_IN_STRATEGIES["pareto"](even).targets.items())[::2])
         later = frozenset(each.id for each in even.expectations[seed % 3 :: 3])
         whole = make_problem(320_000 + seed, Kind(expectations=12, budget=False, actions=False, falling=False))
         for problem in (even, replace(even, start=start, undecided=later), whole):
             kept = replace(problem, standing=standing_of(problem))
-            plans = [NAMED["pareto"](each) for each in (problem, kept)]
+            plans = [BUILT_IN_STRATEGIES["pareto"](each) for each in (problem, kept)]
             with monkeypatch.context() as patch:
-                patch.setattr(Field, "foremost", lambda *_: None)
-                assert plans == [NAMED["pareto"](each) for each in (problem, kept)], seed
+                patch.setattr(PoolMatrix, "foremost", lambda *_: None)
+                assert plans == [BUILT_IN_STRATEGIES["pareto"](each) for each in (problem, kept)], seed
             moved += len(plans[0].targets)
             refused += sum(each.why == "alternative" for each in plans[0].declined.values())
     assert moved > 5 * cases
     assert refused > cases
 
 
-def problem_of(world: World, *, protect: bool) -> Problem:
-    return Problem(
+def problem_of(world: World, *, protect: bool) -> AllocationProblem:
+    return AllocationProblem(
         expectations=tuple(each for each, _ in world.expectations),
         profiles={each.id: each for each, _ in world.profiles},
         pools=world.pools,
@@ -136,8 +138,8 @@ def problem_of(world: World, *, protect: bool) -> Problem:
     )
 
 
-def standing_of(problem: Problem) -> Standing:
-    standing = Standing()
+def standing_of(problem: AllocationProblem) -> MatchIndex:
+    standing = MatchIndex()
     standing.put_many(
         [(each, problem.pools[id]) for id, each in problem.profiles.items()],
         [(each, problem.relevant[each.subscription]) for each in problem.expectations],
@@ -146,25 +148,25 @@ def standing_of(problem: Problem) -> Standing:
 
 
 @many()
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", BUILT_IN_STRATEGIES)
 def test_a_plan_says_who_is_served_by_what(name: str, cases: int) -> None:
     for seed in range(cases):
         problem = make_problem(30_000 + seed)
-        check_plan(problem, NAMED[name](problem), seed)
+        check_plan(problem, BUILT_IN_STRATEGIES[name](problem), seed)
 
 
 def test_who_loses_to_a_later_one_is_declined() -> None:
     problem = make_problem(36_647)
-    plan = NAMED["pareto"](problem)
+    plan = BUILT_IN_STRATEGIES["pareto"](problem)
     check_plan(problem, plan, 36_647)
     assert {id: each.why for id, each in plan.declined.items()} == {"c0/x0": "conflict"}
 
 
-def check_plan(problem: Problem, plan: Plan, seed: int) -> None:
+def check_plan(problem: AllocationProblem, plan: AllocationPlan, seed: int) -> None:
     states = {each.id: match(each, plans.relevant_to(problem, each)).state for each in problem.expectations}
-    able = {id for id, state in states.items() if state is State.SATISFIABLE}
+    able = {id for id, state in states.items() if state is Satisfaction.SATISFIABLE}
     met = plans.satisfied(problem, plan.targets)
-    had = {id for id, state in states.items() if state is State.SATISFIED}
+    had = {id for id, state in states.items() if state is Satisfaction.SATISFIED}
     assert plan.adopted.keys() - had == able & met, seed
     assert plan.declined.keys() - had == able - met, seed
     for id, target in plan.targets.items():
@@ -175,7 +177,7 @@ def check_plan(problem: Problem, plan: Plan, seed: int) -> None:
         assert all(each.is_met_by(point_at(problem.profiles[one.profile], one.target)) for one in claims), seed
 
 
-def check_target(problem: Problem, id: str, plan: Plan, seed: int) -> None:
+def check_target(problem: AllocationProblem, id: str, plan: AllocationPlan, seed: int) -> None:
     """Within the bounds, never worse, and exactly what the claims on it add up to."""
     profile, target = problem.profiles[id], plan.targets[id]
     claims = [each.target for some in plan.adopted.values() for each in some if each.profile == id]
@@ -192,38 +194,38 @@ def check_target(problem: Problem, id: str, plan: Plan, seed: int) -> None:
 
 
 @many()
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", BUILT_IN_STRATEGIES)
 def test_nobody_is_harmed_without_modes_nor_where_that_is_forbidden(name: str, cases: int) -> None:
     for seed in range(cases):
         free = make_problem(60_000 + seed, Kind(modes=False))
         free = replace(free, strategy=replace(free.strategy, protect=False))
-        assert not plans.harms(free, NAMED[name](free).targets), seed
+        assert not plans.harms(free, BUILT_IN_STRATEGIES[name](free).targets), seed
         moded = make_problem(60_000 + seed)
         moded = replace(moded, strategy=replace(moded.strategy, protect=True))
-        assert not plans.harms(moded, NAMED[name](moded).targets), seed
+        assert not plans.harms(moded, BUILT_IN_STRATEGIES[name](moded).targets), seed
 
 
 def test_somebody_may_be_harmed_where_nothing_forbids_it() -> None:
     problems = (make_problem(seed) for seed in range(3_000))
     bare = (replace(each, strategy=replace(each.strategy, protect=False)) for each in problems)
-    assert any(plans.harms(each, NAMED["utility"](each).targets) for each in bare)
+    assert any(plans.harms(each, BUILT_IN_STRATEGIES["utility"](each).targets) for each in bare)
 
 
 @many(200)
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", BUILT_IN_STRATEGIES)
 def test_the_order_of_what_goes_in_does_not_matter(name: str, cases: int) -> None:
     for seed in range(cases):
         problem = make_problem(90_000 + seed, Kind(expectations=5))
         other = plans.shuffled(problem, random.Random(seed), expectations=name != "pareto")
-        assert NAMED[name](problem).targets == NAMED[name](other).targets, seed
+        assert BUILT_IN_STRATEGIES[name](problem).targets == BUILT_IN_STRATEGIES[name](other).targets, seed
 
 
-def by_greedy(name: str, problem: Problem, monkeypatch: pytest.MonkeyPatch) -> Plan:
+def by_greedy(name: str, problem: AllocationProblem, monkeypatch: pytest.MonkeyPatch) -> AllocationPlan:
     """What the search for large parts finds, without what it does to settle."""
     with monkeypatch.context() as patch:
         patch.setattr(exact, "MOST_PLANS", 0)
         patch.setattr(greedy, "_ROUNDS", 0)
-        return NAMED[name](problem)
+        return BUILT_IN_STRATEGIES[name](problem)
 
 
 @many()
@@ -234,7 +236,7 @@ def test_greedy_keeps_its_bound_without_modes(name: str, cases: int, monkeypatch
     for seed in range(cases):
         problem = make_problem(120_000 + seed, kind)
         problem = replace(problem, strategy=replace(problem.strategy, weight=0.0, budget=float(5 + seed % 20)))
-        best, plan = NAMED[name](problem), by_greedy(name, problem, monkeypatch)
+        best, plan = BUILT_IN_STRATEGIES[name](problem), by_greedy(name, problem, monkeypatch)
         found, most = (value_of(name, problem, each.targets) for each in (plan, best))
         assert best.exact, seed
         assert plan.exact or plan.bound == greedy.BOUND_OF_SUMS, seed
@@ -252,7 +254,7 @@ def test_greedy_keeps_its_bound_with_modes(name: str, cases: int, monkeypatch: p
     for seed in range(cases):
         problem = make_problem(150_000 + seed, kind)
         problem = replace(problem, strategy=replace(problem.strategy, weight=0.0, budget=None, protect=False))
-        best, plan = NAMED[name](problem), by_greedy(name, problem, monkeypatch)
+        best, plan = BUILT_IN_STRATEGIES[name](problem), by_greedy(name, problem, monkeypatch)
         found, most = (value_of(name, problem, each.targets) for each in (plan, best))
         bounded += plan.bound == greedy.BOUND_OF_MODES
         assert found >= Fraction(plan.bound or 0) * most, seed
@@ -265,7 +267,7 @@ def test_greedy_violates_nothing_whatever_the_problem(name: str, cases: int, mon
     monkeypatch.setattr(exact, "MOST_PLANS", 0)
     for seed in range(cases):
         problem = make_problem(180_000 + seed)
-        plan = NAMED[name](problem)
+        plan = BUILT_IN_STRATEGIES[name](problem)
         assert plans.is_permitted(problem, plan.targets), seed
         assert is_no_worse(name, problem, plan), seed
         check_plan(problem, plan, seed)
@@ -282,16 +284,16 @@ def test_what_is_weighed_nearby_is_what_is_weighed_as_a_whole(
         problem = make_problem(360_000 + seed, Kind(profiles=6, expectations=12))
         if seed % 2:  # profiles that have few subscriptions in common
             problem = problem_of(make_world(20, 8, 2, moded=seed % 5 / 5, seed=seed), protect=seed % 4 == 1)
-        plan = NAMED[name](problem)
+        plan = BUILT_IN_STRATEGIES[name](problem)
         with monkeypatch.context() as patch:
             patch.setattr(greedy, "settled", settled_as_a_whole)
-            assert NAMED[name](problem) == plan, seed
+            assert BUILT_IN_STRATEGIES[name](problem) == plan, seed
         moved += bool(plan.targets)
     assert moved > cases / 4
 
 
 def settled_as_a_whole(
-    weighing: Weighing, options: Sequence[Sequence[Option]], start: exact.Chosen, *, rounds: int
+    weighing: Objective, options: Sequence[Sequence[ProfileOption]], start: exact.Chosen, *, rounds: int
 ) -> exact.Chosen:
     """Every profile gets what is best as the others are; whatever is compared, all of it is weighed."""
     chosen = list(start)
@@ -313,12 +315,12 @@ def settled_as_a_whole(
     return tuple(chosen)
 
 
-def is_no_worse(name: str, problem: Problem, plan: Plan) -> bool:
+def is_no_worse(name: str, problem: AllocationProblem, plan: AllocationPlan) -> bool:
     """Than leaving all as it is."""
     return plans.worth(problem, name, plan.targets) <= plans.worth(problem, name, {})
 
 
-def value_of(name: str, problem: Problem, targets: plans.Targets) -> Fraction:
+def value_of(name: str, problem: AllocationProblem, targets: plans.Targets) -> Fraction:
     return Fraction(plans.served(problem, targets)) if name == "cheapest" else plans.usefulness(problem, targets)
 
 
@@ -328,10 +330,10 @@ def test_project_selection_finds_what_branch_and_bound_finds(cases: int) -> None
     selected = 0
     for seed in range(cases):
         problem = make_problem(210_000 + seed, kind)
-        for part in filter(is_selection, parts_of(problem)):
+        for part in filter(is_selection, components_of(problem)):
             options = [each.options() or () for each in part.choices]
             costs = [level.cost for each in part.choices for levels in each.levels for level in levels]
-            weighing = Weighing(part, utility, problem.strategy, costs)
+            weighing = Objective(part, rule_utility, problem.strategy, costs)
             best = exact.branch_and_bound(weighing, options)
             assert best is not None
             assert [each.target for each in select(weighing)] == [each.target for each in best], seed

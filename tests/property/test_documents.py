@@ -12,20 +12,20 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from situ.documents import (
+from situ.lang.documents import (
     Document,
-    Limits,
-    Mapping,
+    DocumentLimits,
+    MappingNode,
     Node,
-    Scalar,
-    Sequence,
+    ScalarNode,
+    SequenceNode,
     parse_json,
     parse_yaml,
     substitute,
     to_data,
 )
-from situ.documents.scalar_places import place_map
-from situ.errors import Problems, render
+from situ.lang.documents.nodes import place_map
+from situ.lang.problems import Problems, render
 
 PIECES = [
     "a", "b c", "é", "😀", "1", "1e999", "true", "~", "k: ", "k: '", 'k: "', "${A}", "${", "$${",
@@ -37,24 +37,24 @@ PIECES = [
 ]  # fmt: skip
 yaml_like = st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
 anything = st.one_of(yaml_like, st.text(), yaml_like.map(lambda text: text.encode(errors="surrogatepass")), st.binary())
-small = Limits(size=2_000, depth=6, nodes=30, problems=5)
+small = DocumentLimits(size=2_000, depth=6, nodes=30, problems=5)
 
 
-@given(anything, st.booleans(), st.sampled_from([Limits(), small]))
-@example('"\\', False, Limits())
-@example('k: "\\UFFFFFFFF"', False, Limits())
-def test_any_yaml_gives_nodes_or_problems(data: str | bytes, fast: bool, limits: Limits) -> None:
+@given(anything, st.booleans(), st.sampled_from([DocumentLimits(), small]))
+@example('"\\', False, DocumentLimits())
+@example('k: "\\UFFFFFFFF"', False, DocumentLimits())
+def test_any_yaml_gives_nodes_or_problems(data: str | bytes, fast: bool, limits: DocumentLimits) -> None:
     document = parse_yaml(data, "any.yaml", limits, fast=fast)
     check(document, limits)
 
 
-@given(anything, st.sampled_from([Limits(), small]))
-def test_any_json_gives_nodes_or_problems(data: str | bytes, limits: Limits) -> None:
+@given(anything, st.sampled_from([DocumentLimits(), small]))
+def test_any_json_gives_nodes_or_problems(data: str | bytes, limits: DocumentLimits) -> None:
     document = parse_json(data, "any.json", limits)
     check(document, limits)
 
 
-def check(document: Document, limits: Limits) -> None:
+def check(document: Document, limits: DocumentLimits) -> None:
     assert document.root is not None or document.problems
     assert len(document.problems) <= limits.problems + 1
     for problem in document.problems:
@@ -75,7 +75,7 @@ def check(document: Document, limits: Limits) -> None:
             assert scalar.locate(offset).column >= 1
 
 
-def check_places(scalar: Scalar) -> None:
+def check_places(scalar: ScalarNode) -> None:
     raw = scalar.source.text[scalar.start : scalar.end]
     places = place_map(raw, scalar.style, scalar.text)
     assert places is not None
@@ -179,13 +179,13 @@ def test_yaml_reads_json(fast: bool, data: Any) -> None:
     assert to_data(document.root) == json.loads(written)
 
 
-def scalars(node: Node) -> list[Scalar]:
+def scalars(node: Node) -> list[ScalarNode]:
     match node:
-        case Scalar():
+        case ScalarNode():
             return [node]
-        case Sequence():
+        case SequenceNode():
             return [scalar for item in node.items for scalar in scalars(item)]
-        case Mapping():
+        case MappingNode():
             return [scalar for key, value in node.entries for scalar in (key, *scalars(value))]
 
 

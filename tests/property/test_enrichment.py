@@ -9,17 +9,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from situ.expr.columns import below, column
-from situ.situation.domain.ontology import Ontology
-from situ.situation.enrichment.enrich import Enriched, Enrichment, Observed
-from situ.situation.enrichment.known import FEW, MANY, Knowledge, Known
-from situ.situation.enrichment.rows import BASE, no_rows, read_rows, scalar_fields
-from situ.situation.meaning.detection import Instances, Observation
-from situ.situation.policies.leaves import Leaf, leaves_of, relations_of
+from situ.lang.expr.emit.vectors import below, column
+from situ.policies.enrichment.enrich import EnrichedRows, Enrichment, PushObservations
+from situ.policies.enrichment.instances import FEW, MANY, ConceptInstances, InstanceColumns
+from situ.policies.enrichment.rows import BASE, no_rows, read_rows, scalar_fields
+from situ.policies.model import InstancesByConcept, Observation
+from situ.policies.ontology.model import Ontology
+from situ.policies.plan import Leaf, leaves_of, relations_of
 from tests.situations import ONTOLOGY, generate, leaf_rows, policy, saw
 
 
-def observed(enrichment: Enrichment, observations: Iterable[Observation]) -> list[Observed]:
+def observed(enrichment: Enrichment, observations: Iterable[Observation]) -> list[PushObservations]:
     """Observations as the columns that this enrichment wants, a batch for each push source."""
     by_push: dict[tuple[str, str, str], list[Observation]] = {}
     for each in observations:
@@ -41,16 +41,21 @@ def observed(enrichment: Enrichment, observations: Iterable[Observation]) -> lis
         ]
         schema = pa.schema([*BASE, *scalar_fields(scalars)])
         found.append(
-            Observed(concept=concept, attribute=attribute, rows=pa.RecordBatch.from_arrays(arrays, schema=schema))
+            PushObservations(
+                concept=concept, attribute=attribute, rows=pa.RecordBatch.from_arrays(arrays, schema=schema)
+            )
         )
     return found
 
 
 def enriched(
-    leaves: Iterable[Leaf], observations: Iterable[Observation], instances: Instances, ontology: Ontology = ONTOLOGY
-) -> Enriched:
+    leaves: Iterable[Leaf],
+    observations: Iterable[Observation],
+    instances: InstancesByConcept,
+    ontology: Ontology = ONTOLOGY,
+) -> EnrichedRows:
     enrichment = Enrichment(leaves, ontology)
-    knowledge = Knowledge(ontology)
+    knowledge = InstanceColumns(ontology)
     knowledge.take(instances)
     return enrichment.run(observed(enrichment, observations), knowledge)
 
@@ -147,7 +152,7 @@ def many(dice: random.Random) -> tuple[Mapping[str, Mapping[str, Mapping[str, An
 def test_what_is_known_may_change_between_batches() -> None:
     made = policy("thing A, place R (limit < 5)", "A.where = R.id")
     [leaf] = leaves_in(made)
-    enrichment, knowledge = Enrichment([leaf], ONTOLOGY), Knowledge(ONTOLOGY)
+    enrichment, knowledge = Enrichment([leaf], ONTOLOGY), InstanceColumns(ONTOLOGY)
     batch = observed(enrichment, [saw("1", "where", "r1", 1)])
     for limit, rows in ((3.0, 1), (7.0, 0), (4.0, 1)):
         knowledge.take({"place": {"r1": {"limit": limit}}})
@@ -159,7 +164,7 @@ def test_what_is_known_may_change_between_batches() -> None:
 def test_identities_are_found_at_once_where_they_are_one_by_one(known: int, asked: int) -> None:
     dice = random.Random(f"{known} {asked}")
     names = [str(number) for number in dice.sample(range(2 * known), known)]
-    of = Known({name: {} for name in names})
+    of = ConceptInstances({name: {} for name in names})
     identities = pa.array([str(dice.randrange(2 * known + 1)) for _ in range(asked)], pa.string())
     expected = [sorted(names).index(each) if each in names else known for each in identities.to_pylist()]
     assert of._places_at_once(identities).tolist() == expected
@@ -168,7 +173,7 @@ def test_identities_are_found_at_once_where_they_are_one_by_one(known: int, aske
 
 
 def test_identities_that_come_and_go_are_seen_by_the_next_batch() -> None:
-    knowledge, asked = Knowledge(ONTOLOGY), pa.array(["1", "2", "3"])
+    knowledge, asked = InstanceColumns(ONTOLOGY), pa.array(["1", "2", "3"])
     for things, places in ((("1", "3"), [0, 2, 1]), (("2",), [1, 0, 1]), ((), [0, 0, 0])):
         knowledge.take({"thing": {each: {} for each in things}})
         assert knowledge.of("thing").places(asked).tolist() == places

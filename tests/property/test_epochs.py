@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from situ.tags import TagSet
-from situ.visibility.bits import NO_NUMBERS, Numbers, bits_of, numbers_in
-from situ.visibility.compile import compile_visibility, number_filters
-from situ.visibility.epochs import Epochs, Evaluate, Stamp
-from situ.visibility.graph import ScopeGraph
-from situ.visibility.meet import Meet, absent, meet, merge, reaches, release
-from situ.visibility.reference import visible
-from situ.visibility.stamping import RootEvent, Stamping
+from situ.lang.tags import TagSet
+from situ.scopes.epochs import Epochs, Evaluate, Meet, VisibilityStamp, absent, meet, merge, reaches, release
+from situ.scopes.filter_sets import NO_NUMBERS, FilterNumbers, bits_of, numbers_in
+from situ.scopes.graph import ScopeGraph
+from situ.scopes.stamp import RootEvent, Stamper
+from situ.scopes.visibility_plan import compile_visibility, number_filters
+from tests.oracles.visibility import visible
 from tests.scopes import FILTERS, changed, make_event, make_graph, make_tags
 
 
@@ -25,11 +24,11 @@ class History:
     graphs: dict[int, ScopeGraph]
     epochs: Epochs
     tags: list[TagSet]
-    numbers: Numbers
+    numbers: FilterNumbers
 
-    def stamp(self, event: RootEvent, tags: TagSet, epoch: int) -> Stamp:
+    def stamp(self, event: RootEvent, tags: TagSet, epoch: int) -> VisibilityStamp:
         plan = self.epochs.plans[epoch]
-        return Stamp(tags=tags, epoch=epoch, bits=Stamping(FILTERS, plan.numbers, plan.stamped).bits(event))
+        return VisibilityStamp(tags=tags, epoch=epoch, bits=Stamper(FILTERS, plan.numbers, plan.stamped).bits(event))
 
     def evaluate(self, event: RootEvent) -> Evaluate:
         texts = self.numbers.texts()
@@ -79,12 +78,14 @@ def test_handed_over_is_what_was_visible_when_stamped_and_is_now(seeds: range) -
 def test_an_epoch_that_is_not_kept_shows_nothing() -> None:
     history = make_history(random.Random(1))
     everything = TagSet.of(rest=True)
-    assert not history.epochs.visible(Stamp(tags=everything, epoch=99), 4, everything)
-    assert history.epochs.visible(Stamp(tags=everything, epoch=1), 4, everything)
-    assert not history.epochs.visible(Stamp(tags=everything, epoch=1), 99, everything)
+    assert not history.epochs.visible(VisibilityStamp(tags=everything, epoch=99), 4, everything)
+    assert history.epochs.visible(VisibilityStamp(tags=everything, epoch=1), 4, everything)
+    assert not history.epochs.visible(VisibilityStamp(tags=everything, epoch=1), 99, everything)
 
 
-def make_situation(dice: random.Random, history: History, depth: int) -> tuple[Meet, list[tuple[RootEvent, Stamp]]]:
+def make_situation(
+    dice: random.Random, history: History, depth: int
+) -> tuple[Meet, list[tuple[RootEvent, VisibilityStamp]]]:
     """A situation with all its leaves, its own content and that of situations inside it among them."""
     leaves = [
         (event, history.stamp(event, dice.choice(history.tags), dice.randint(1, 3)))
@@ -136,11 +137,11 @@ def test_merging_parts_never_widens() -> None:
 
 def test_few_parts_are_not_merged_and_many_are_counted() -> None:
     tags = TagSet.of({"d": "a"})
-    few, many = ([Stamp(tags=tags, epoch=1, bits=bits) for bits in range(count)] for count in (64, 65))
-    own = Stamp(tags=tags, epoch=1)
+    few, many = ([VisibilityStamp(tags=tags, epoch=1, bits=bits) for bits in range(count)] for count in (64, 65))
+    own = VisibilityStamp(tags=tags, epoch=1)
     assert meet(own, few).parts == frozenset(few)
     found = meet(own, many)
-    assert found.parts == {Stamp(tags=tags, epoch=1, bits=0)}
+    assert found.parts == {VisibilityStamp(tags=tags, epoch=1, bits=0)}
     assert found.merged == 64
     assert meet(own, [], [found, found]).merged == 128
 
@@ -170,7 +171,9 @@ def test_absence_is_seen_only_where_every_event_would_always_be() -> None:
         dice = random.Random(seed)
         history = make_history(dice, 1)
         reads, ads = history.tags[0], history.tags
-        found = meet(Stamp(tags=TagSet.of(rest=True), epoch=1), [], absent=absent(history.epochs, 1, reads, ads))
+        found = meet(
+            VisibilityStamp(tags=TagSet.of(rest=True), epoch=1), [], absent=absent(history.epochs, 1, reads, ads)
+        )
         for sub in history.tags:
             if reaches(history.epochs, 1, found, sub):
                 seen += bool(found.parts)

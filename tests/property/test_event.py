@@ -9,8 +9,17 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from situ.errors import Problem, SituError
-from situ.event import Event, Limits, Marks, Refused, decode_batch, decode_event, encode_batch, encode_event
+from situ.event import (
+    CloudEvent,
+    JsonLimits,
+    Marks,
+    RefusedEvent,
+    decode_batch,
+    decode_event,
+    encode_batch,
+    encode_event,
+)
+from situ.lang.problems import Problem, SituError
 
 CHARACTERS = st.characters(exclude_categories=("Cs", "Cc"))
 NAMES = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")), min_size=1, max_size=8)
@@ -26,7 +35,7 @@ JSON = st.recursive(
     max_leaves=12,
 )
 EVENTS = st.builds(
-    Event,
+    CloudEvent,
     id=TEXTS,
     source=NAMES,
     type=NAMES,
@@ -46,14 +55,14 @@ EVENTS = st.builds(
 
 
 @given(EVENTS)
-def test_an_event_reads_back(event: Event) -> None:
+def test_an_event_reads_back(event: CloudEvent) -> None:
     raw = encode_event(event)
     assert decode_event(raw) == event
     assert encode_event(decode_event(raw)) == raw
 
 
 @given(st.lists(EVENTS, max_size=4), st.sampled_from([None, 0, 2]))
-def test_a_batch_reads_back_however_it_is_written(events: list[Event], indent: int | None) -> None:
+def test_a_batch_reads_back_however_it_is_written(events: list[CloudEvent], indent: int | None) -> None:
     raw = encode_batch(events)
     assert decode_batch(raw) == tuple(events)
     assert decode_batch(json.dumps(json.loads(raw), indent=indent, ensure_ascii=indent is None)) == tuple(events)
@@ -100,18 +109,18 @@ def test_any_bytes_get_an_event_or_problems(raw: bytes, marked: bool) -> None:
         assert decode_event(encode_event(event), marked=marked) == event
 
 
-@given(ANYTHING, st.sampled_from((Limits(), Limits(event=150, batch=400, events=2, depth=2))))
+@given(ANYTHING, st.sampled_from((JsonLimits(), JsonLimits(event=150, batch=400, events=2, depth=2))))
 @settings(max_examples=5 * settings().max_examples)
-def test_any_bytes_get_a_batch_or_problems(raw: bytes, limits: Limits) -> None:
+def test_any_bytes_get_a_batch_or_problems(raw: bytes, limits: JsonLimits) -> None:
     for each in decode_batch(raw, limits=limits):
-        if isinstance(each, Refused):
+        if isinstance(each, RefusedEvent):
             check(each.problems)
         else:
             assert decode_event(encode_event(each)) == each
 
 
 @given(st.lists(EVENTS, min_size=1, max_size=4), st.binary(max_size=20), st.data())
-def test_good_events_survive_a_bad_line(events: list[Event], bad: bytes, data: st.DataObject) -> None:
+def test_good_events_survive_a_bad_line(events: list[CloudEvent], bad: bytes, data: st.DataObject) -> None:
     lines: list[bytes] = [encode_event(event) for event in events]
     at = data.draw(st.integers(0, len(lines)))
     body = (
@@ -120,7 +129,7 @@ def test_good_events_survive_a_bad_line(events: list[Event], bad: bytes, data: s
         + b"\n]"
     )
     found = decode_batch(body)
-    good: list[Any] = [each for each in found if isinstance(each, Event)]
+    good: list[Any] = [each for each in found if isinstance(each, CloudEvent)]
     if _is_text(bad):
         assert [event for event in good if event in events] == events
 

@@ -12,14 +12,14 @@ from itertools import chain, combinations
 
 import pytest
 
-from situ.deployment import Deployment
-from situ.deployment.relevance import Pools
-from situ.expr.tree import FALSE, TRUE
-from situ.subscription.model import Subscription
-from situ.tags import TagSet
-from situ.types.model import Struct
-from situ.visibility.graph import ScopeGraph
-from situ.visibility.reference import visible
+from situ.lang.expr.tree import FALSE, TRUE
+from situ.lang.tags import TagSet
+from situ.lang.types.model import Struct
+from situ.model import Deployment
+from situ.router.quality_calls import RelevantProfiles
+from situ.routing.model import Subscription
+from situ.scopes.graph import ScopeGraph
+from tests.oracles.visibility import visible
 from tests.property.test_seeing import make_deployment
 from tests.scopes import FILTERS, TYPES, Passed, make_graph, make_tags
 
@@ -76,7 +76,7 @@ def test_a_publisher_matters_where_it_is_always_seen(cases: int) -> None:
         dice = random.Random(seed)
         graph = make_graph(dice, most_dimensions=2, most_scopes=4)
         deployment = make_deployment(dice, graph, [make_tags(dice, graph) for _ in range(6)])
-        relevance = Pools.of(deployment).relevance()
+        relevance = RelevantProfiles.of(deployment).relevance()
         for id, wanted in deployment.subscriptions.items():
             expected = meant(deployment, wanted)
             if expected is None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from situ.visibility.explain import Cell, InDimension, explain_visibility
-from situ.visibility.graph import ScopeGraph
-from situ.visibility.reference import visible
-from situ.visibility.stamping import RootEvent
+from situ.scopes.explanation import DimensionCase, DimensionExplanation, explain_visibility
+from situ.scopes.graph import ScopeGraph
+from situ.scopes.stamp import RootEvent
+from tests.oracles.visibility import visible
 from tests.scopes import World, worlds
 
 
@@ -28,7 +28,7 @@ def made(event: RootEvent, *texts: str) -> Made:
     return Made(filters=event.filters, type=event.type, envelope=event.envelope, data=event.data, true=frozenset(texts))
 
 
-def judge_ways(graph: ScopeGraph, each: InDimension) -> None:
+def judge_ways(graph: ScopeGraph, each: DimensionExplanation) -> None:
     """Ways lead from the one tag to the other, up and then down, and are open only where it is visible."""
     dimension = graph.dimensions[each.dimension]
     for way in (each.way, *each.others):
@@ -51,7 +51,7 @@ def judge(world: World) -> int:
         explained = explain_visibility(world.graph, event, ad, sub)
         assert explained.visible == visible(world.graph, event, ad, sub), world.seed
         for each in explained.dimensions:
-            if each.cell is Cell.BETWEEN:
+            if each.cell is DimensionCase.BETWEEN:
                 judge_ways(world.graph, each)
             for texts in each.lacking:
                 assert texts

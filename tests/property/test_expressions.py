@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from situ.expr.check import check
-from situ.expr.emit_python import compile_test, compile_value
-from situ.expr.interpret import interpret
-from situ.expr.print import print_expression
-from situ.expr.runtime import FAILURES
-from situ.expr.simplify import simplify
-from situ.expr.tree import Compare, Literal, Node, Read, walk
-from situ.types.model import BOOLEAN, DOUBLE, ListOf, Struct, plain
+from situ.lang.expr.checker.check import check
+from situ.lang.expr.emit.python import compile_test, compile_value
+from situ.lang.expr.format import print_expression
+from situ.lang.expr.interpret import interpret
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.expr.simplify import simplify
+from situ.lang.expr.tree import Compare, Literal, Node, Read, walk
+from situ.lang.types.model import BOOLEAN, DOUBLE, ListOf, Struct, plain
 from tests.expressions import ROW, Generator, make_row, row_scope
 
 FAILED = "failed"

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from situ.deployment.plan import Plan, compile_plan
 from situ.event.message import join_lines
 from situ.event.row import Origin, Row
-from situ.subscription.model import Subscription
-from situ.subscription.reference import Reference
-from situ.types.encode import encode
-from situ.types.model import Struct, plain
-from situ.types.table import Types
+from situ.lang.types.json_codec import encode
+from situ.lang.types.model import Struct, plain
+from situ.lang.types.table import Types
+from situ.routing.model import Subscription
+from situ.stages.plan import Plan, compile_plan
+from tests.oracles.routing import NaiveRouting
 from tests.transformations import make_attributes
 from tests.zone import deployment_of
 
@@ -123,14 +123,14 @@ def routed(plan: Plan, rows: list[Row]) -> set[tuple[int, str]]:
     return {(place, f"desk/{name}") for place, _, names in plan.routing.route(rows).live for name in names.split(",")}
 
 
-def references(plan: Plan) -> dict[str, Reference]:
+def references(plan: Plan) -> dict[str, NaiveRouting]:
     """Subscriptions of root and of the context, each in the terms of its own."""
     deployment = plan.deployment
     made = {}
     for context in ("root", CONTEXT):
         own = {id: each for id, each in deployment.subscriptions.items() if each.context == context}
         types = deployment.contexts.by_id[context].types
-        made[context] = Reference(types=types, functions=deployment.definitions, subscriptions=own)
+        made[context] = NaiveRouting(types=types, functions=deployment.definitions, subscriptions=own)
     return made
 
 

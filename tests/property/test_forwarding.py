@@ -8,12 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from situ.quality.expectation import Expectation
-from situ.quality.matching import State, match
-from situ.quality.offers import MOST_OFFERS, least_extra_cost
-from situ.quality.problem import Target, point_at
-from situ.quality.property import Property
-from situ.quality.routed import Advised, Offered, Provided, Withdrawn
+from situ.quality.match.satisfaction import Satisfaction, match
+from situ.quality.model.allocation_problem import Target, point_at
+from situ.quality.model.declarations import Expectation, QualityProperty
+from situ.quality.overlay.forwarder import AdviceWanted, OfferMessage, ProfileProvided, ProfileWithdrawn
+from situ.quality.overlay.offers import MOST_OFFERS, least_extra_cost
 from tests.offered import PROPERTIES, make_expectation, make_profile
 from tests.routers import Forest, make_figures
 
@@ -23,7 +22,7 @@ Asked = dict[str, list[tuple[Expectation, frozenset[str]]]]
 
 
 def make_tree(
-    dice: random.Random, properties: tuple[Property, ...], *, most: int
+    dice: random.Random, properties: tuple[QualityProperty, ...], *, most: int
 ) -> tuple[Forest, list[tuple[str, str]]]:
     """Routers, and how they are linked."""
     forest = Forest(dice)
@@ -39,7 +38,7 @@ def make_tree(
     return forest, tree
 
 
-def make_asked(dice: random.Random, forest: Forest, properties: tuple[Property, ...]) -> Asked:
+def make_asked(dice: random.Random, forest: Forest, properties: tuple[QualityProperty, ...]) -> Asked:
     asked: Asked = {}
     for name, standing in forest.standings.items():
         asked[name] = [
@@ -51,7 +50,7 @@ def make_asked(dice: random.Random, forest: Forest, properties: tuple[Property, 
 
 
 def make_change(
-    dice: random.Random, forest: Forest, tree: list[tuple[str, str]], properties: tuple[Property, ...]
+    dice: random.Random, forest: Forest, tree: list[tuple[str, str]], properties: tuple[QualityProperty, ...]
 ) -> int:
     """Something happens somewhere; nothing is delivered yet, or a little. How many changes it was."""
     home = dice.choice(sorted(forest.routers))
@@ -61,9 +60,9 @@ def make_change(
         what = "profile"
     if what == "profile":
         profile = make_profile(dice, publisher, properties=properties, version=dice.randrange(99))
-        forest.give(home, Provided(profile=profile, pool=dice.choice(POOLS)))
+        forest.give(home, ProfileProvided(profile=profile, pool=dice.choice(POOLS)))
     elif what == "withdraw":
-        forest.give(home, Withdrawn(profile=f"{publisher}/t"))
+        forest.give(home, ProfileWithdrawn(profile=f"{publisher}/t"))
     elif what in ("figures", "anew", "flap"):
         one, other = dice.choice(tree)
         if what == "flap":
@@ -96,8 +95,8 @@ def _connected(forest: Forest, one: str, other: str) -> bool:
     return other in seen
 
 
-def assert_all_know(forest: Forest, asked: Asked, *, costs: bool) -> Counter[State]:
-    seen: Counter[State] = Counter()
+def assert_all_know(forest: Forest, asked: Asked, *, costs: bool) -> Counter[Satisfaction]:
+    seen: Counter[Satisfaction] = Counter()
     for name, expectations in asked.items():
         everything = list(forest.everything(name))
         known = forest.routers[name].known().values()
@@ -106,7 +105,7 @@ def assert_all_know(forest: Forest, asked: Asked, *, costs: bool) -> Counter[Sta
             state = match(expectation, composed).state
             assert forest.standings[name].state(expectation.id) is state
             seen[state] += 1
-            if costs and state is State.SATISFIABLE:
+            if costs and state is Satisfaction.SATISFIABLE:
                 least = min(least_extra_cost(expectation, each) for each in composed)
                 found = min(least_extra_cost(expectation, each) for each, pool in known if pool in pools)
                 assert found == pytest.approx(least, abs=1e-9)
@@ -115,7 +114,7 @@ def assert_all_know(forest: Forest, asked: Asked, *, costs: bool) -> Counter[Sta
 
 @pytest.mark.parametrize("cases", [NORMAL, pytest.param(LONG, marks=pytest.mark.soak)])
 def test_every_router_says_what_one_that_knows_all_would_say(cases: int) -> None:
-    seen: Counter[State] = Counter()
+    seen: Counter[Satisfaction] = Counter()
     for seed in range(cases):
         dice = random.Random(seed)
         properties = PROPERTIES[: dice.randint(2, 5)]
@@ -141,7 +140,7 @@ def test_a_change_goes_over_every_link_at_most_once_and_away_from_where_it_happe
             home = dice.choice(sorted(forest.routers))
             profile = make_profile(dice, f"{home}p{dice.randrange(2)}", properties=PROPERTIES[:3])
             forest.sent.clear()
-            forest.give(home, Provided(profile=profile, pool=dice.choice(POOLS)))
+            forest.give(home, ProfileProvided(profile=profile, pool=dice.choice(POOLS)))
             forest.deliver()
             assert all(count == 1 for count in forest.sent.values()), seed
             assert not any((there, here) in forest.sent for here, there in forest.sent), seed
@@ -170,7 +169,7 @@ def test_with_rounding_no_router_is_more_optimistic_and_small_changes_stay_at_ho
     assert silent > cases / 10
 
 
-def _exact(forest: Forest, name: str, expectation: Expectation, pools: frozenset[str]) -> State:
+def _exact(forest: Forest, name: str, expectation: Expectation, pools: frozenset[str]) -> Satisfaction:
     """What one would say that rounds nothing: as if every property had a quantum of 0."""
     exact = Forest(forest.dice, figures=forest.figures)
     for router in forest.routers.values():
@@ -182,7 +181,8 @@ def _exact(forest: Forest, name: str, expectation: Expectation, pools: frozenset
                 }
                 moded = {id: replace(each, quantum=0) for id, each in profile.moded.items()}
                 exact.give(
-                    router.name, Provided(profile=replace(profile, capabilities=capabilities, moded=moded), pool=pool)
+                    router.name,
+                    ProfileProvided(profile=replace(profile, capabilities=capabilities, moded=moded), pool=pool),
                 )
     return exact.central(name, expectation, pools)
 
@@ -197,7 +197,9 @@ def _tremble(dice: random.Random, forest: Forest) -> bool:
                         moved = replace(each, cv=each.cv + 0.5) if each.cv % 2 == 0 else each
                         forest.sent.clear()
                         capabilities = {**profile.capabilities, id: moved}
-                        forest.give(name, Provided(profile=replace(profile, capabilities=capabilities), pool=pool))
+                        forest.give(
+                            name, ProfileProvided(profile=replace(profile, capabilities=capabilities), pool=pool)
+                        )
                         forest.deliver()
                         return moved is not each and not forest.sent
     return False
@@ -217,7 +219,7 @@ def test_advice_goes_back_to_the_publisher_and_is_enough_when_it_arrives(cases: 
             (name, each) for name, router in forest.routers.items() for each in sorted(router.known().items())
         ]:
             expectation = make_expectation(dice, "x", properties=properties)
-            if profile.modes or match(expectation, [profile]).state is not State.SATISFIABLE:
+            if profile.modes or match(expectation, [profile]).state is not Satisfaction.SATISFIABLE:
                 continue
             short = {
                 need_id: need.floor
@@ -225,7 +227,7 @@ def test_advice_goes_back_to_the_publisher_and_is_enough_when_it_arrives(cases: 
                 if not need.about.at_least(profile.capabilities[need_id].cv, need.floor)
             }
             forest.adapted.clear()
-            forest.advise(name, Advised(profile=id, target=Target(values=short)))
+            forest.advise(name, AdviceWanted(profile=id, target=Target(values=short)))
             ((home, advice),) = forest.adapted
             chosen = forest.routers[home].own[pool][advice.profile]
             assert all(
@@ -238,10 +240,10 @@ def test_advice_goes_back_to_the_publisher_and_is_enough_when_it_arrives(cases: 
                 )
                 for each, capability in chosen.capabilities.items()
             }
-            forest.give(home, Provided(profile=replace(chosen, capabilities=capabilities), pool=pool))
+            forest.give(home, ProfileProvided(profile=replace(chosen, capabilities=capabilities), pool=pool))
             forest.deliver()
             assert expectation.is_met_by(point_at(forest.routers[home].own[pool][advice.profile], Target()))
-            assert forest.central(name, expectation, frozenset({pool})) is State.SATISFIED
+            assert forest.central(name, expectation, frozenset({pool})) is Satisfaction.SATISFIED
             assert not forest.impossible
             adapted += home != name
             break
@@ -254,13 +256,13 @@ def test_nobody_behind_a_router_learns_who_publishes() -> None:
         forest, _ = make_tree(dice, PROPERTIES, most=MOST_OFFERS)
         for name in forest.routers:
             profile = make_profile(dice, f"secret-{name}", properties=PROPERTIES, version=77)
-            forest.give(name, Provided(profile=profile, pool="red"))
+            forest.give(name, ProfileProvided(profile=profile, pool="red"))
         messages = []
         while any(forest.way.values()):
             messages += [message for way in forest.way.values() for message in way]
             forest.deliver(1)
         for message in messages:
-            assert isinstance(message, Offered)
+            assert isinstance(message, OfferMessage)
             assert "secret" not in repr(message)
             assert "version=77" not in repr(message)
             assert message.pools

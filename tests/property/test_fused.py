@@ -10,32 +10,31 @@ from typing import Any
 import msgspec
 import pytest
 
-from situ.errors import Problems, SituError
-from situ.expr.emit_spark import emit_spark
-from situ.expr.interpret import interpret
-from situ.expr.runtime import FAILURES
-from situ.interpretation.convert import Converter
-from situ.interpretation.fused import Fused, FusedConverter, fused
-from situ.interpretation.in_columns import in_columns
-from situ.interpretation.model import Direction
-from situ.interpretation.transformation import transformations
-from situ.types.decode import decode
-from situ.types.encode import encode
+from situ.contexts.model import Direction
+from situ.contexts.transform.columns import in_columns
+from situ.contexts.transform.converter import Converter
+from situ.contexts.transform.fusion import FusedConverter, FusedTransformation, fused_transformations
+from situ.contexts.transform.transformation import transformations
+from situ.lang.expr.emit.spark import emit_spark
+from situ.lang.expr.interpret import interpret
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.problems import Problems, SituError
+from situ.lang.types.json_codec import decode, encode
 from tests.transformations import ENVELOPE, generated_pair, laid_out, make_attributes, make_struct
 
 
-def ways(seeds: range) -> Iterator[tuple[int, Fused]]:
+def ways(seeds: range) -> Iterator[tuple[int, FusedTransformation]]:
     for seed in seeds:
         pair = generated_pair(seed)
         if pair is None:
             continue
         inbound = transformations(pair[0].context, Direction.IN, Problems())
         outbound = transformations(pair[1].context, Direction.OUT, Problems())
-        for way in fused(inbound, outbound).values():
+        for way in fused_transformations(inbound, outbound).values():
             yield seed, way
 
 
-def as_decoded(data: Any, way: Fused) -> Any:
+def as_decoded(data: Any, way: FusedTransformation) -> Any:
     """Events that come in have their defaults."""
     return decode(way.source, encode(way.source, data, way.types), way.types)
 
@@ -47,7 +46,7 @@ def outcome(function: Any, *args: Any) -> Any:
         return None
 
 
-def one_after_the_other(way: Fused, data: Any) -> Any:
+def one_after_the_other(way: FusedTransformation, data: Any) -> Any:
     between = outcome(Converter(way.inbound).data, ENVELOPE, data)
     if between is None:
         return None

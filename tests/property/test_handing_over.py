@@ -11,24 +11,22 @@ from dataclasses import replace
 import pytest
 
 from situ.bus.memory import MemoryBus
-from situ.bus.names import DEPLOYMENTS, Names, consumer_of
-from situ.deployment import Deployment
-from situ.deployment.past_scopes import encode_scopes, scopes_name
-from situ.deployment.plan import Plan, compile_plan
-from situ.edge import deliver
-from situ.edge.event import read_events
-from situ.edge.handing_over import HandingOver
-from situ.edge.interpret import word
-from situ.edge.root_log import read_lines
-from situ.edge.route import route
+from situ.client.events import read_events
 from situ.event.lines import encode_rows
-from situ.event.message import Message, Stored
+from situ.event.message import Message, StoredMessage
 from situ.event.row import Row
+from situ.event.subjects import DEPLOYMENTS, BusNames, consumer_of
+from situ.model import Deployment
+from situ.model.deployment import encode_scopes, scopes_name
+from situ.router.delivery_guard import DeliveryGuard
+from situ.routing.delivery_groups import group_of
+from situ.scopes.graph import ScopeGraph
+from situ.scopes.stamp import RootEvent
 from situ.settings import Settings
-from situ.subscription.targets import group_of
-from situ.visibility.graph import ScopeGraph
-from situ.visibility.reference import visible
-from situ.visibility.stamping import RootEvent
+from situ.stages import deliver
+from situ.stages.plan import Plan, compile_plan, interpret_out, route
+from situ.stages.root_log import read_lines
+from tests.oracles.visibility import visible
 from tests.property.test_seeing import expected, make_deployment, make_row, stamped
 from tests.scopes import changed, make_graph, make_tags
 
@@ -46,7 +44,7 @@ def queued(plan: Plan, count: int, dice: random.Random) -> tuple[list[Message], 
         row.incarnation, row.seq = plan.version, place + 1
         row.id = f"{plan.version}-{place}"
         events[row.id] = event
-    worded = word(rows, encode_rows(rows), route(rows, plan), plan)
+    worded = interpret_out(rows, encode_rows(rows), route(rows, plan), plan)
     return deliver.durable(rows, worded, plan), {row.id: events[row.id] for row in rows}
 
 
@@ -71,7 +69,7 @@ async def hand_over(seed: int) -> tuple[int, int]:
     handed = withheld = 0
     async with MemoryBus() as bus:
         await bus.prepare(Settings(name="test"))
-        handing = HandingOver(bus)
+        handing = DeliveryGuard(bus)
         for epoch in EPOCHS:
             graphs[epoch] = graph
             plan = compile_plan(replace(declared, scopes=graph, epoch=epoch, version=epoch), plan)
@@ -83,7 +81,7 @@ async def hand_over(seed: int) -> tuple[int, int]:
                 for id in readers(plan.deployment, message):
                     body = await handing.decide(
                         consumer_of(id),
-                        Stored(seq=1, subject=message.subject, body=message.body, headers=message.headers, at=0),
+                        StoredMessage(seq=1, subject=message.subject, body=message.body, headers=message.headers, at=0),
                     )
                     assert body is not None
                     rows, _ = read_lines(message)
@@ -107,7 +105,7 @@ async def hand_over(seed: int) -> tuple[int, int]:
 
 
 def readers(deployment: Deployment, message: Message) -> Iterable[str]:
-    group = Names(deployment.settings.zone).group_of(message.subject)
+    group = BusNames(deployment.settings.zone).group_of(message.subject)
     return [id for id, each in deployment.subscriptions.items() if group_of(each) == group]
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from situ.project.check import Checked, check_folder
+from situ.project.check import CheckedProject, check_folder
 from tests.project_files import write
 from tests.unit.test_remembering import Trip, trip_files
 
@@ -18,7 +18,7 @@ STEP = st.tuples(st.sampled_from(("truck", "status")), st.sampled_from(("t1", "t
 
 
 @pytest.fixture(scope="module")
-def checked(tmp_path_factory: pytest.TempPathFactory) -> Checked:
+def checked(tmp_path_factory: pytest.TempPathFactory) -> CheckedProject:
     return check_folder(write(tmp_path_factory.mktemp("trips"), trip_files(f"hold {HOLD} s")))
 
 
@@ -31,7 +31,9 @@ def expected(steps: list[tuple[str, str, int]], product: int, until: int) -> flo
 
 
 @given(steps=st.lists(STEP, max_size=30), again=st.integers(0, 30))
-def test_nothing_is_lost_repeated_or_overtaken(checked: Checked, steps: list[tuple[str, str, int]], again: int) -> None:
+def test_nothing_is_lost_repeated_or_overtaken(
+    checked: CheckedProject, steps: list[tuple[str, str, int]], again: int
+) -> None:
     trip = Trip(Path(), checked=checked)
     delivered: list[tuple[int, float, int]] = []
     latest = -1

@@ -12,18 +12,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from situ.errors import SituError
-from situ.event import Event, Limits, Refused, accept, check_time, decode_batch, decode_event
-from situ.event.arrow_rows import arrow_to_rows, rows_to_arrow
-from situ.event.encode import to_attributes
+from situ.event import CloudEvent, JsonLimits, RefusedEvent, accept, check_time, decode_batch, decode_event
+from situ.event.cloudevents import to_attributes
+from situ.event.data_reader import data_reader, row_reader
 from situ.event.instants import instant_at, microseconds
-from situ.event.intake import Intake
 from situ.event.lines import decode_line, encode_row, encode_rows
-from situ.event.row import Bad, Origin, Row
-from situ.subscription.reading import data_reader, row_reader
-from situ.types.event_data import EventData
-from situ.types.inheritance import combine
-from situ.types.model import (
+from situ.event.row import BadRow, Origin, Row
+from situ.lang.problems import SituError
+from situ.lang.types.lookup import EventData
+from situ.lang.types.model import (
     BOOLEAN,
     BYTES,
     DATE,
@@ -40,9 +37,12 @@ from situ.types.model import (
     Named,
     Struct,
     Type,
+    combine,
     plain,
 )
-from situ.types.table import Types
+from situ.lang.types.table import Types
+from situ.stages.decode import EventDecoder
+from tests.oracles.arrow_rows import arrow_to_rows, rows_to_arrow
 
 SINGLE: tuple[Type, ...] = (
     BOOLEAN,
@@ -242,8 +242,8 @@ def reference(types: Types, extra: Any, body: bytes) -> list[Any]:
     received = instant_at(RECEIVED)
     result: list[Any] = []
     for place, each in enumerate(read(body)):
-        event = each if isinstance(each, Event) else filled(each, place)
-        if isinstance(event, Refused):
+        event = each if isinstance(each, CloudEvent) else filled(each, place)
+        if isinstance(event, RefusedEvent):
             result.append([problem.code.code for problem in event.problems])
             continue
         taken = accept(event, client=ORIGIN.client, received=received).event
@@ -257,22 +257,22 @@ def reference(types: Types, extra: Any, body: bytes) -> list[Any]:
     return result
 
 
-def read(body: bytes) -> list[Event | Refused]:
+def read(body: bytes) -> list[CloudEvent | RefusedEvent]:
     """A byte that is no UTF-8 spoils its own line only, unlike in the batch decoder, which reads texts."""
-    limits = Limits(event=LIMIT)
+    limits = JsonLimits(event=LIMIT)
     framed = body.startswith(b"[\n{") and body.endswith(b"}\n]")
     if not framed or body.decode("utf-8", "replace").encode() == body:
         return list(decode_batch(body, limits=limits, marked=False))
-    result: list[Event | Refused] = []
+    result: list[CloudEvent | RefusedEvent] = []
     for line in body[2:-2].split(b",\n"):
         try:
             result.append(decode_event(line, limits=limits, marked=False))
         except SituError as error:
-            result.append(Refused(line, error.problems))
+            result.append(RefusedEvent(line, error.problems))
     return result
 
 
-def filled(refused: Refused, place: int) -> Event | Refused:
+def filled(refused: RefusedEvent, place: int) -> CloudEvent | RefusedEvent:
     """An event that lacks nothing but what the key says as well."""
     if any(problem.code.code not in ("E702", "E706") for problem in refused.problems):
         return refused
@@ -285,15 +285,15 @@ def filled(refused: Refused, place: int) -> Event | Refused:
     try:
         return decode_event(json.dumps(attributes), marked=False)
     except SituError as error:
-        return Refused(refused.original, error.problems)
+        return RefusedEvent(refused.original, error.problems)
 
 
-def compare(found: list[Row | Bad], expected: list[Any], body: bytes) -> None:
+def compare(found: list[Row | BadRow], expected: list[Any], body: bytes) -> None:
     assert len(found) == len(expected), body
     for place, (row, wanted) in enumerate(zip(found, expected, strict=True)):
         assert (row.pos, row.seq) == (ORIGIN.pos + place, ORIGIN.seq + place)
         if isinstance(wanted, list):
-            assert isinstance(row, Bad), (row, wanted, body)
+            assert isinstance(row, BadRow), (row, wanted, body)
             codes = [code for code, *_ in row.errors]
             assert codes == ["R007" if code == "E704" else code for code in wanted], (row, wanted, body)
             continue
@@ -317,7 +317,7 @@ def test_intake_is_the_reference(part: int) -> None:
         make = Generator(seed)
         types = make.types()
         extra = make.dice.choice(("drop", "drop", "keep", "reject"))
-        intake = Intake(types, extra=extra, ahead=AHEAD, limit=LIMIT)  # type: ignore[arg-type]  # one of Extra
+        intake = EventDecoder(types, extra=extra, ahead=AHEAD, limit=LIMIT)  # type: ignore[arg-type]  # one of Extra
         for _ in range(30):
             body = make.body(types, make.dice.randint(1, 6))
             found = intake.decode(body, ORIGIN)
@@ -332,7 +332,7 @@ def test_intake_is_the_reference(part: int) -> None:
     assert bare > 20  # events whose text could be left out
 
 
-def _written(row: Row | Bad) -> Row | Bad:
+def _written(row: Row | BadRow) -> Row | BadRow:
     if isinstance(row, Row):
         assert row.value is None or not row.data or msgspec.json.encode(row.value) == row.data
         row.data = row.data or msgspec.json.encode(row.value)
@@ -346,7 +346,7 @@ def test_each_event_alone_is_the_same_fast_and_slow(part: int) -> None:
     for seed in range(1000 + part * 100, 1100 + part * 100):
         make = Generator(seed)
         types = make.types()
-        intake = Intake(types, extra="drop", ahead=AHEAD, limit=LIMIT)
+        intake = EventDecoder(types, extra="drop", ahead=AHEAD, limit=LIMIT)
         for _ in range(60):
             line = make.text(make.event(types)).encode("utf-8", "replace")
             judged = intake._judge(line, ORIGIN, 2)
@@ -361,7 +361,7 @@ def test_filters_read_the_same_from_structs_and_from_texts() -> None:
     for seed in range(60):
         make = Generator(seed)
         types = make.types()
-        intake = Intake(types, extra="keep", ahead=AHEAD, limit=LIMIT)
+        intake = EventDecoder(types, extra="keep", ahead=AHEAD, limit=LIMIT)
         for row in intake.decode(make.body(types, 30), ORIGIN):
             if not isinstance(row, Row):
                 continue
@@ -382,7 +382,7 @@ def test_lines_and_arrow_read_back() -> None:
     for seed in range(40):
         make = Generator(seed)
         types = make.types()
-        intake = Intake(types, extra="keep", ahead=AHEAD, limit=LIMIT)
+        intake = EventDecoder(types, extra="keep", ahead=AHEAD, limit=LIMIT)
         rows += [each for each in intake.decode(make.body(types, 30), ORIGIN) if isinstance(each, Row)]
     assert len(rows) > 300
     assert any(row.ext for row in rows)

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from situ.situation.kernel.reporting import detections_of
-from situ.situation.kernel.state import State
-from situ.situation.meaning import keeping as keeping_module
-from situ.situation.meaning.detection import Detection, in_order
-from situ.situation.meaning.keeping import Keeping, KeepingKernel, Kept, KeptState, plan_keeping
-from situ.situation.meaning.reference import detect
-from situ.situation.policies.leaves import Leaf
-from situ.situation.policies.plan import plan_policy
+from situ.policies.kernel import kept_values as keeping_module
+from situ.policies.kernel.detections import detections_of
+from situ.policies.kernel.kept_values import KeptRows, KeptValues, KeptValuesKernel, KeptValuesState, plan_kept_values
+from situ.policies.kernel.state import KernelState
+from situ.policies.model import Detection, sort_detections
+from situ.policies.plan import Leaf, plan_policy
+from situ.policies.reference import detect
 from situ.sources.model import Push
 from tests.situations import ONTOLOGY, Case, batches, generate, leaf_rows, policy, saw
 
@@ -42,9 +41,9 @@ def push(name: str, concept: str, attribute: str, age: int) -> Push:
 
 
 def detected(case: Case, dice: random.Random) -> list[Detection]:
-    plan, keeping = plan_keeping(plan_policy(case.policy, case.ontology), pushes(case))
-    kernel = KeepingKernel(plan, keeping)
-    state: State = kernel.start()
+    plan, keeping = plan_kept_values(plan_policy(case.policy, case.ontology), pushes(case))
+    kernel = KeptValuesKernel(plan, keeping)
+    state: KernelState = kernel.start()
     found: list[Detection] = []
     for batch in batches(case, dice):
         rows = {
@@ -64,10 +63,10 @@ def detected(case: Case, dice: random.Random) -> list[Detection]:
             assert read is not None
             assert read.due == state.due
             state = read
-    assert isinstance(state, KeptState)
+    assert isinstance(state, KeptValuesState)
     end = state.watermark
-    assert keeping.step(state.kept, {}, end, end)[0] == Kept({}, None)  # nothing is kept for ever
-    return in_order(found)
+    assert keeping.step(state.kept, {}, end, end)[0] == KeptRows({}, None)  # nothing is kept for ever
+    return sort_detections(found)
 
 
 def with_kept_values(seeds: range) -> list[Case]:
@@ -95,13 +94,13 @@ def test_repeating_a_few_at_a_time_changes_nothing(monkeypatch: pytest.MonkeyPat
 
 def test_a_long_silence_takes_no_more_memory_than_a_short_one() -> None:
     of = policy("thing A, thing B", "A.x > 1", "B.near = 'x'", window=1)
-    plan, kept = plan_keeping(plan_policy(of, ONTOLOGY), {"x": push("x", "thing", "x", 2_000_000)})
-    kernel = KeepingKernel(plan, kept)
+    plan, kept = plan_kept_values(plan_policy(of, ONTOLOGY), {"x": push("x", "thing", "x", 2_000_000)})
+    kernel = KeptValuesKernel(plan, kept)
     said = [saw("1", "x", 2.0, 0), saw("2", "near", "x", 1_000_000)]
     rows = {each.leaf: leaf_rows(each.leaf, said, {}) for each in plan.leaves}
     most = 0
 
-    class Watched(Keeping):
+    class Watched(KeptValues):
         def step(self, *given: Any) -> Any:
             nonlocal most
             after, made = super().step(*given)
@@ -121,20 +120,20 @@ def test_equals_the_reference_in_many_cases() -> None:
 
 def test_nothing_is_done_for_sources_that_keep_nothing() -> None:
     leaf = Leaf(concept="thing", attribute="x")
-    assert not Keeping([leaf], {"x": push("x", "thing", "x", 0)}, 5)
-    assert not Keeping([leaf], {"x": push("x", "thing", "x", 4)}, 5)
-    assert Keeping([leaf], {"x": push("x", "thing", "x", 5)}, 5)
+    assert not KeptValues([leaf], {"x": push("x", "thing", "x", 0)}, 5)
+    assert not KeptValues([leaf], {"x": push("x", "thing", "x", 4)}, 5)
+    assert KeptValues([leaf], {"x": push("x", "thing", "x", 5)}, 5)
 
 
 def test_repetitions_come_with_the_watermark_that_passes_them() -> None:
     leaf = Leaf(concept="thing", attribute="x")
-    keeping = Keeping([leaf], {"x": push("x", "thing", "x", 12)}, 5)
+    keeping = KeptValues([leaf], {"x": push("x", "thing", "x", 12)}, 5)
     rows = {leaf: leaf_rows(leaf, [saw("1", "x", 1.0, 10, id="e")], {})}
     times: dict[int, list[tuple[int, str]]] = {}
-    kept, before = Kept(), 0
+    kept, before = KeptRows(), 0
     for watermark in (8, 15, 16, 20, 21, 30):
         kept, given = keeping.step(kept, rows if watermark == 8 else {}, before, watermark)
         times[watermark] = [(row["time"], row["id"]) for row in given[leaf].to_pylist()] if leaf in given else []
         before = watermark
     assert times == {8: [(10, "e")], 15: [], 16: [(15, "e+1")], 20: [], 21: [(20, "e+2")], 30: []}
-    assert kept == Kept({}, None)
+    assert kept == KeptRows({}, None)

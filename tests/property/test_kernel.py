@@ -8,14 +8,17 @@ from dataclasses import astuple
 
 import pytest
 
-from situ.situation.kernel import causes, identities, paired, pairing, refuting
-from situ.situation.kernel.kernel import Kernel
-from situ.situation.kernel.reporting import Detected, detections_of
-from situ.situation.kernel.state import State
-from situ.situation.meaning.detection import Detection, Observation, in_order
-from situ.situation.meaning.occurrences import with_kept
-from situ.situation.meaning.reference import detect
-from situ.situation.policies.plan import partition_rows, plan_policy
+from situ.policies.kernel import absence as refuting
+from situ.policies.kernel import pair_join as pairing
+from situ.policies.kernel import relations as paired
+from situ.policies.kernel import state as causes
+from situ.policies.kernel import state as identities
+from situ.policies.kernel.detections import DetectionBatch, detections_of
+from situ.policies.kernel.kernel import Kernel
+from situ.policies.kernel.state import KernelState
+from situ.policies.model import Detection, Observation, sort_detections
+from situ.policies.plan import partition_rows, plan_policy
+from situ.policies.reference import detect, with_kept
 from tests.situations import Case, batches, generate, leaf_rows
 
 
@@ -50,12 +53,12 @@ def detected(case: Case, dice: random.Random, partitions: int) -> Iterator[tuple
             assert result.late == 0
             reported = detections_of(case.policy.name, result)
             assert [each.id for each in reported] == result.batch.column("id").to_pylist()
-            as_columns = detections_of(case.policy.name, Detected(result.batch))
+            as_columns = detections_of(case.policy.name, DetectionBatch(result.batch))
             assert list(map(astuple, reported)) == list(map(astuple, as_columns))
             found += reported
             if dice.random() < 0.2:
                 states[place] = stored(kernel, states[place])
-        yield watermark, [(each, each.activation) for each in in_order(found)]
+        yield watermark, [(each, each.activation) for each in sort_detections(found)]
 
 
 def arriving(case: Case, dice: random.Random) -> list[tuple[list[Observation], int]]:
@@ -70,7 +73,7 @@ def arriving(case: Case, dice: random.Random) -> list[tuple[list[Observation], i
     return found
 
 
-def stored(kernel: Kernel, state: State) -> State:
+def stored(kernel: Kernel, state: KernelState) -> KernelState:
     read = kernel.load(kernel.save(state))
     assert read is not None
     return read
@@ -151,8 +154,8 @@ def told_ahead(case: Case, dice: random.Random) -> int:
         now, lacking = state.watermark, {each.cause for each in left}
         sure = [each for each, _ in want if each.time < now]
         then = [each for each, _ in want if each.time == now and plan.grows]
-        assert in_order(found)[: len(sure)] == sure, (case.seed, case.text)
-        told = in_order(found)[len(sure) :]
+        assert sort_detections(found)[: len(sure)] == sure, (case.seed, case.text)
+        told = sort_detections(found)[len(sure) :]
         assert [each for each in told if lacking.isdisjoint(each.causes)] == [
             each for each in then if lacking.isdisjoint(each.causes)
         ], (case.seed, case.text)

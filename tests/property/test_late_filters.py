@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from situ.deployment import Deployment
-from situ.deployment.plan import compile_plan
+from situ.event.data_reader import data_reader, read_envelope
 from situ.event.lines import encode_rows
 from situ.event.row import Row
-from situ.subscription.filter import Filter, read_filter
-from situ.subscription.model import Subscription
-from situ.subscription.reading import data_reader, read_envelope
+from situ.model import Deployment
+from situ.routing.filter import Filter, read_filter
+from situ.routing.model import Subscription
+from situ.stages.plan import compile_plan
 from tests.unit.test_python_functions import checked, level
 
 ATOMS = st.sampled_from(

@@ -11,13 +11,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from situ.deployment.detecting import Detecting
-from situ.deployment.plan import compile_plan
-from situ.deployment.progress import Progress
+from situ.policies.lifecycle import OpenSituations, SituationTransition, open_as_json, open_from_json, step
+from situ.policies.model import Cause, Detection
+from situ.policies.watermark import SourceTimeouts, SourceTimes, merge_source_times, source_times_of, watermark
 from situ.project.check import check_folder
-from situ.situation.meaning.detection import Cause, Detection
-from situ.situation.meaning.lifecycle import Open, Transition, open_as_json, open_from_json, step
-from situ.situation.meaning.watermark import Patience, Seen, merged, seen_of, watermark
+from situ.stages.detect.detection_plan import DetectionPlan
+from situ.stages.detect.progress import DetectionProgress
+from situ.stages.plan import compile_plan
 from tests.guarded import FILES
 from tests.project_files import write
 
@@ -38,8 +38,8 @@ detections = st.lists(
 @given(detections, st.lists(times), st.integers(min_value=0, max_value=20))
 def test_portions_of_detections_do_not_matter(found: list[Detection], stops: list[int], hold: int) -> None:
     _, expected = step({}, found, 1_000, hold)
-    state: Open = {}
-    told: list[Transition] = []
+    state: OpenSituations = {}
+    told: list[SituationTransition] = []
     before = -1_000
     for stop in [*sorted(stops), 1_000]:
         state, transitions = step(state, [each for each in found if before <= each.time < stop], stop, hold)
@@ -59,8 +59,8 @@ def test_what_the_instant_of_the_watermark_has_brought_may_be_told_already(
 ) -> None:
     """The situations are the same; which of the detections of one instant opens one depends on which came first."""
     _, expected = step({}, found, 1_000, hold)
-    state: Open = {}
-    told: list[Transition] = []
+    state: OpenSituations = {}
+    told: list[SituationTransition] = []
     given = set[str]()
     for stop in [*sorted(stops), 1_000]:
         now = [each for each in found if each.time < stop or (each.time == stop and dice.random() < 0.5)]
@@ -74,7 +74,7 @@ def test_what_the_instant_of_the_watermark_has_brought_may_be_told_already(
     assert sorted(map(outline, told)) == sorted(map(outline, expected))
 
 
-def outline(transition: Transition) -> tuple[int, str, object, int, int, int]:
+def outline(transition: SituationTransition) -> tuple[int, str, object, int, int, int]:
     of = transition.situation
     return transition.time, transition.stage, of.bindings, of.start, of.last, of.detections
 
@@ -91,13 +91,13 @@ def test_situations_of_one_binding_are_apart_and_hold_every_detection(found: lis
 
 events = st.lists(st.tuples(st.sampled_from("ab"), times, times))
 patience = st.builds(
-    Patience, lateness=st.integers(min_value=0, max_value=9), idle=st.integers(min_value=0, max_value=30)
+    SourceTimeouts, lateness=st.integers(min_value=0, max_value=9), idle=st.integers(min_value=0, max_value=30)
 )
 
 
-def seen(some: list[tuple[str, int, int]]) -> dict[str, Seen]:
+def seen(some: list[tuple[str, int, int]]) -> dict[str, SourceTimes]:
     found = {
-        source: seen_of(
+        source: source_times_of(
             np.array([time for each, time, _ in some if each == source]),
             np.array([received for each, _, received in some if each == source]),
         )
@@ -110,12 +110,12 @@ def seen(some: list[tuple[str, int, int]]) -> dict[str, Seen]:
 def test_portions_of_events_do_not_matter(some: list[tuple[str, int, int]], size: int, dice: random.Random) -> None:
     portions = [some[start : start + size] for start in range(0, len(some), size)]
     dice.shuffle(portions)
-    assert merged(*map(seen, portions)) == seen(some)
+    assert merge_source_times(*map(seen, portions)) == seen(some)
 
 
 @given(events, st.fixed_dictionaries({"a": patience, "b": patience}), st.lists(times, min_size=1))
 def test_it_is_never_beyond_what_sources_that_are_waited_for_may_send(
-    some: list[tuple[str, int, int]], sources: dict[str, Patience], clocks: list[int]
+    some: list[tuple[str, int, int]], sources: dict[str, SourceTimeouts], clocks: list[int]
 ) -> None:
     sent = seen(some)
     reached = None
@@ -130,10 +130,10 @@ def test_it_is_never_beyond_what_sources_that_are_waited_for_may_send(
 
 
 @given(patience, times, st.integers(min_value=0, max_value=5))
-def test_after_silence_everything_is_settled_in_bounded_time(source: Patience, time: int, delay: int) -> None:
+def test_after_silence_everything_is_settled_in_bounded_time(source: SourceTimeouts, time: int, delay: int) -> None:
     """What is absent until some instant is reported lateness and idle time after it, if events came in time."""
     delay = min(delay, source.lateness)
-    sent = {"a": Seen(time, time + delay, time + delay)}
+    sent = {"a": SourceTimes(time, time + delay, time + delay)}
     absent_until = time + 100
     clock = absent_until + source.lateness + source.idle + 1
     settled = watermark(sent, {"a": source}, clock)
@@ -141,7 +141,7 @@ def test_after_silence_everything_is_settled_in_bounded_time(source: Patience, t
     assert settled > absent_until
 
 
-def watching(folder: Path) -> Detecting:
+def watching(folder: Path) -> DetectionPlan:
     write(folder, FILES)
     checked = check_folder(folder)
     assert checked.deployment is not None
@@ -153,8 +153,8 @@ def test_situations_that_nothing_happens_to_are_not_looked_at_and_come_out_the_s
     ((name, watch),) = detecting.watches.items()
     for seed in range(200):
         dice = random.Random(seed)
-        progress, _ = Progress().adopted(detecting, None)
-        state: Open = {}
+        progress, _ = DetectionProgress().adopted(detecting, None)
+        state: OpenSituations = {}
         reached = 0
         for _ in range(40):
             before, reached = reached, reached + dice.choice((0, 1, watch.policy.hold // 3))
@@ -174,4 +174,4 @@ def test_situations_that_nothing_happens_to_are_not_looked_at_and_come_out_the_s
             assert told == expected
             assert progress.policies[name].open == state
             if dice.random() < 0.1:
-                progress = Progress.from_json(json.loads(json.dumps(progress.as_json())))
+                progress = DetectionProgress.from_json(json.loads(json.dumps(progress.as_json())))

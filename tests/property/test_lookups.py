@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from situ.deployment.rows import Rows
-from situ.errors import Problems
-from situ.expr.runtime import FAILURES
-from situ.interpretation import reference
-from situ.interpretation.convert import Converter
-from situ.interpretation.model import Context, Direction, Lookup
-from situ.interpretation.transformation import Transformation, transformations
+from situ.contexts.lookup_tables import TableLookups
+from situ.contexts.model import Context, Direction, TableLookup
+from situ.contexts.transform.converter import Converter
+from situ.contexts.transform.transformation import Transformation, transformations
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.problems import Problems
+from situ.lang.types.model import DATE, TIMESTAMP, Attribute
 from situ.project.check import check_folder
 from situ.sources import Table
-from situ.types.model import DATE, TIMESTAMP, Attribute
 from tests.looked_up_files import building
+from tests.oracles import transformation as reference
 from tests.project_files import write
 
 DAY = datetime(2026, 11, 1, tzinfo=UTC)
@@ -58,13 +58,13 @@ class Compiled:
 
     context: Context
     way: Transformation
-    rows: Rows
+    rows: TableLookups
     converter: Converter
 
     @property
     def begins(self) -> list[Attribute]:
         """The columns that say from when on rows are valid."""
-        lookups = [each.of for each in self.way.externals.values() if isinstance(each.of, Lookup)]
+        lookups = [each.of for each in self.way.externals.values() if isinstance(each.of, TableLookup)]
         found = {of.as_of: of.row.attribute(of.as_of) for of in lookups if of.as_of}
         return [each for each in found.values() if each is not None]
 
@@ -91,7 +91,7 @@ def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     for name, type in (("us", "Sale"), ("desk", "Sighting"), ("bell", "Sighting")):
         context = checked.deployment.contexts.get(name)
         assert context is not None
-        way, rows = transformations(context, Direction.OUT, Problems())[type], Rows()
+        way, rows = transformations(context, Direction.OUT, Problems())[type], TableLookups()
         made.append(Compiled(context, way, rows, Converter(way, rows.finders(way))))
     return made
 
@@ -114,7 +114,7 @@ def test_what_is_looked_up_is_what_a_walk_over_the_table_finds(
     for each in compiled:
         way, data = each.way, sale if each.way.source.name == "Sale" else sighting
         event = {"id": "1", "source": "x", "type": way.source.name, "time": time, "received": received}
-        lookups = [external.of for external in way.externals.values() if isinstance(external.of, Lookup)]
+        lookups = [external.of for external in way.externals.values() if isinstance(external.of, TableLookup)]
         each.rows.tables = {
             of.source: Table(source=of.source, row=of.row, rows=tuple(tables[of.source])) for of in lookups
         }

@@ -10,18 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from situ.expr.check import check
-from situ.expr.columns import below, column, is_json, values_of
-from situ.expr.emit_numpy import Mask, compile_mask
-from situ.expr.emit_python import compile_test
-from situ.expr.runtime import FAILURES
-from situ.expr.runtime_geometry import geo_distance
-from situ.expr.scope import Scope, Variable
-from situ.expr.simplify import simplify
-from situ.expr.tree import Node
-from situ.expr.vectors import Batch, Frame
-from situ.types.model import BOX, DOUBLE, POINT, POLYGON, STRING, Attribute, Struct, geographic
-from situ.units import NO_UNIT
+from situ.lang.expr.checker.check import check
+from situ.lang.expr.emit.numpy import Mask, compile_mask
+from situ.lang.expr.emit.python import compile_test
+from situ.lang.expr.emit.vectors import Batch, Frame, below, column, is_json, values_of
+from situ.lang.expr.runtime import FAILURES, geo_distance
+from situ.lang.expr.scope import NameScope, Variable
+from situ.lang.expr.simplify import simplify
+from situ.lang.expr.tree import Node
+from situ.lang.types.model import BOX, DOUBLE, POINT, POLYGON, STRING, Attribute, Struct, geographic
+from situ.lang.units import NO_UNIT
 from tests.expressions import ROW, UNITS, Generator, M, make_row, row_scope
 
 Rows = Sequence[Mapping[str, Any]]
@@ -177,9 +175,9 @@ def make_place(dice: random.Random) -> dict[str, Any]:
     return {name: value for name, value in place.items() if dice.random() < 0.9}
 
 
-def place_scope() -> Scope:
+def place_scope() -> NameScope:
     variable = Variable(type=PLACE, unit=NO_UNIT)
-    return Scope(variables={"left": variable, "right": variable}, units=UNITS)
+    return NameScope(variables={"left": variable, "right": variable}, units=UNITS)
 
 
 @pytest.mark.parametrize("text", TESTS)

@@ -12,9 +12,8 @@ from dataclasses import replace
 
 import pytest
 
-from situ.quality.expectation import Expectation, Need
-from situ.quality.matching import (
-    State,
+from situ.quality.match.satisfaction import (
+    Satisfaction,
     capability_of,
     check,
     closest,
@@ -26,9 +25,8 @@ from situ.quality.matching import (
     reasons,
     relative_shortfall,
 )
-from situ.quality.profile import Capability, Profile
-from situ.quality.property import Property
-from situ.quality.reference import accepts, match_by_enumeration
+from situ.quality.model.declarations import Capability, Expectation, Need, Profile, QualityProperty
+from tests.oracles.quality_match import accepts, match_by_enumeration
 from tests.quality_worlds import PROPERTIES, finite, make_need, matched, span, value
 
 NORMAL, LONG = 3_000, 20_000
@@ -36,15 +34,15 @@ NORMAL, LONG = 3_000, 20_000
 
 @pytest.mark.parametrize("cases", [NORMAL, pytest.param(LONG, marks=pytest.mark.soak)])
 def test_matching_says_what_trying_every_value_says(cases: int) -> None:
-    seen: Counter[State] = Counter()
+    seen: Counter[Satisfaction] = Counter()
     for world in matched(cases):
         found = match(world.expectation, world.profiles)
         assert found == match_by_enumeration(world.expectation, world.profiles), world.seed
         seen[found.state] += 1
-    assert min(seen[state] for state in State) > cases / 20, seen
+    assert min(seen[state] for state in Satisfaction) > cases / 20, seen
 
 
-def grid(about: Property, lb: float, ub: float) -> list[float]:
+def grid(about: QualityProperty, lb: float, ub: float) -> list[float]:
     """Every value of a range that a generated bound can be, and those between."""
     steps = [position / 4 for position in range(25)] if not about.levels else [0.0, 1.0, 2.0, 3.0]
     return sorted({lb, ub, *(each for each in steps if lb <= each <= ub)})
@@ -131,7 +129,7 @@ def test_reasons_are_those_of_a_closest_profile(cases: int) -> None:
     told = 0
     for world in matched(cases, start=300_000):
         expectation, profiles = world.expectation, world.profiles
-        short = [each for each in profiles if check(expectation, each) is not State.SATISFIED]
+        short = [each for each in profiles if check(expectation, each) is not Satisfaction.SATISFIED]
         nearest = closest(expectation, profiles)
         found = reasons(expectation, profiles)
         if not short:

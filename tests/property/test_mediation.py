@@ -11,25 +11,25 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from situ.errors import Problem, Problems, SituError
-from situ.event.intake import Intake
+from situ.contexts.model import Direction
+from situ.contexts.transform.converter import Converter
+from situ.contexts.transform.filter_rewrite import rewrite_subscription
+from situ.contexts.transform.transformation import Transformation, transformations
 from situ.event.message import join_lines
 from situ.event.row import Origin, Row
-from situ.expr.check import check_condition
-from situ.expr.interpret import interpret
-from situ.expr.print import print_literal
-from situ.expr.runtime import FAILURES
-from situ.expr.scope import event_scope
-from situ.expr.tree import Node
-from situ.interpretation.convert import Converter
-from situ.interpretation.mediation import mediate
-from situ.interpretation.model import Direction
-from situ.interpretation.transformation import Transformation, transformations
-from situ.subscription.explain import explain_match
-from situ.subscription.model import Subscription
-from situ.subscription.routing import Routing, compile_routing
-from situ.types.encode import encode
-from situ.types.model import BOOLEAN, DOUBLE, INT, LONG, STRING, Struct, Type, plain
+from situ.explain.subscription import explain_filter_match
+from situ.lang.expr.checker.check import check_condition
+from situ.lang.expr.format import print_literal
+from situ.lang.expr.interpret import interpret
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.expr.scope import event_scope
+from situ.lang.expr.tree import Node
+from situ.lang.problems import Problem, Problems, SituError
+from situ.lang.types.json_codec import encode
+from situ.lang.types.model import BOOLEAN, DOUBLE, INT, LONG, STRING, Struct, Type, plain
+from situ.routing.model import Subscription
+from situ.routing.routing_table import RoutingTable, compile_routing
+from situ.stages.decode import EventDecoder
 from tests.transformations import ENVELOPE, Case, generated_case, make_attributes
 
 COMPARED = {DOUBLE, INT, LONG, STRING}
@@ -131,7 +131,7 @@ def compare(seed: int, case: Case, made: Transformation, outbound: dict[str, Tra
         if checked.node is None:
             continue  # numbers with units are compared with quantities, which this does not write
         try:
-            conditions = mediate("a/b", [made.target.name], where, case.context, outbound, {})
+            conditions = rewrite_subscription("a/b", [made.target.name], where, case.context, outbound, {})
         except SituError:
             continue  # a type that the generator gave to parts only
         received = {**ENVELOPE, "type": made.target.name}
@@ -147,7 +147,7 @@ def compare(seed: int, case: Case, made: Transformation, outbound: dict[str, Tra
 def hold_routed(seed: int, made: Transformation, sent: list[Any], asked: list[Asked]) -> int:
     """From the bytes that a client sends through decoding, reading and the index, as both engines do it."""
     body = join_lines([line_of(made, data) for data in sent])
-    intake = Intake(made.types, extra="drop", ahead=timedelta(minutes=5), limit=1 << 20)
+    intake = EventDecoder(made.types, extra="drop", ahead=timedelta(minutes=5), limit=1 << 20)
     rows = intake.decode(body, Origin(client="gate", incarnation=1, seq=1, received=RECEIVED, pos=65_536))
     assert all(isinstance(row, Row) for row in rows), rows
     kept = [row for row in rows if isinstance(row, Row)]
@@ -167,7 +167,7 @@ def hold_routed(seed: int, made: Transformation, sent: list[Any], asked: list[As
                 continue
             found = {
                 "matched": routing.matches(each.subscription.id, row),
-                "explained": explain_match(routing, each.subscription.id, row).matched,
+                "explained": explain_filter_match(routing, each.subscription.id, row).matched,
                 "one by one": (0, name) in one_by_one[place],
                 "together": (place, name) in together,
             }
@@ -182,7 +182,7 @@ def line_of(made: Transformation, data: Any) -> bytes:
     return json.dumps(written).encode()
 
 
-def routed(routing: Routing, rows: list[Row]) -> set[tuple[int, str]]:
+def routed(routing: RoutingTable, rows: list[Row]) -> set[tuple[int, str]]:
     """Places of rows, and the names of the subscriptions that want them."""
     found = routing.route(rows) if len(rows) > 1 else routing.route_one(rows[0])
     return {(place, name) for place, _, names in found.live for name in names.split(",")}

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from situ.deployment import Deployment
-from situ.deployment.parts import Part, read_parts, united, write_parts
 from situ.event.row import Row
-from situ.expr.tree import FALSE, TRUE
-from situ.tags import TagSet
-from situ.visibility.graph import Dimension, Filter, Link, PolicyTags, Release, ScopeGraph
-from situ.visibility.reference import visible
+from situ.lang.expr.tree import FALSE, TRUE
+from situ.lang.tags import TagSet
+from situ.model import Deployment
+from situ.scopes.graph import BoundaryFilter, Dimension, PolicyTags, Release, ScopeGraph, ScopeLink
+from situ.scopes.stamp_codec import StampPart, merge_parts, read_parts, write_parts
+from tests.oracles.visibility import visible
 from tests.scoped import SECOND, Flow, T, project
 from tests.scopes import Passed, changed, make_graph, make_tags
 
@@ -46,8 +46,8 @@ def declared(tmp_path_factory: pytest.TempPathFactory) -> Deployment:
 def of_sightings(dice: random.Random, graph: ScopeGraph) -> ScopeGraph:
     """The graph with filters about what there is here."""
 
-    def other(before: Filter | None) -> Filter | None:
-        return None if before is None or dice.random() < 0.3 else Filter(text=dice.choice(TEXTS))
+    def other(before: BoundaryFilter | None) -> BoundaryFilter | None:
+        return None if before is None or dice.random() < 0.3 else BoundaryFilter(text=dice.choice(TEXTS))
 
     def of(dimension: Dimension) -> Dimension:
         scopes = {
@@ -55,7 +55,7 @@ def of_sightings(dice: random.Random, graph: ScopeGraph) -> ScopeGraph:
                 each,
                 output=other(each.output),
                 input=other(each.input),
-                links=tuple((to, Link(up=other(link.up), down=other(link.down))) for to, link in each.links),
+                links=tuple((to, ScopeLink(up=other(link.up), down=other(link.down))) for to, link in each.links),
             )
             for name, each in dimension.scopes.items()
         }
@@ -156,7 +156,7 @@ def test_who_sees_a_situation_may_see_all_that_it_comes_from(declared: Deploymen
             if released(flow, row.client):
                 assert json.loads(row.data)["causes"] == []
         together = {part for row, _ in situations(flow) for part in read_parts(row.parts)}
-        fewer, gone = united(together, most=1)
+        fewer, gone = merge_parts(together, most=1)
         whole, merged = write_parts(together), write_parts(fewer)
         tags = flow.plan.deployment.numbers.of(next(iter(deployment.advertisements.values())).scopes)
         for consumer in consumers:
@@ -191,7 +191,7 @@ def test_absence_and_rows_of_tables_are_seen_where_they_are_whatever_the_filters
         blind = not all(visible(graph, Passed(frozenset()), each, reads) for each in rows)
         assert ("unaccompanied-guest" in flow.plan.meeting.blind) == blind, seed
         always = write_parts(flow.plan.meeting.always("unaccompanied-guest"))
-        anybody = Part(flow.plan.deployment.numbers.of(next(iter(rows))), 1, 0)
+        anybody = StampPart(flow.plan.deployment.numbers.of(next(iter(rows))), 1, 0)
         for consumer in [make_tags(dice, graph) for _ in range(6)]:
             wanted = all(visible(graph, surely, each, consumer) for each in could) and all(
                 visible(graph, Passed(frozenset()), each, consumer) for each in rows

@@ -7,18 +7,17 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from situ.visibility.change import Known, change
-from situ.visibility.difference import diff
-from situ.visibility.graph import Grant, ScopeGraph
-from situ.visibility.json_form import scopes_as_json
-from situ.visibility.merging import merge
-from situ.visibility.operations import GrantRights, JoinScope, LeaveScope, Operation, PutScope, SetFilter, SetMode
-from situ.visibility.rights import Principal
+from situ.scopes.change import ScopeChangeEnvironment, change
+from situ.scopes.diff import diff_scopes, merge_scopes
+from situ.scopes.graph import Grant, ScopeGraph
+from situ.scopes.json_form import scopes_as_json
+from situ.scopes.operations import GrantRights, JoinScope, LeaveScope, Operation, PutScope, SetFilter, SetMode
+from situ.scopes.rights import Principal
 from tests.unit.test_load_scopes import FILTERS, PLANT, load
 
 GRAPH = load(PLANT)[0]
 ROOT = Principal(name="root", operator=True)
-KNOWN = Known(filters=FILTERS)
+KNOWN = ScopeChangeEnvironment(filters=FILTERS)
 SCOPES = sorted(GRAPH.dimensions["membership"].scopes)
 
 
@@ -44,7 +43,7 @@ def changed(graph: ScopeGraph, chance: random.Random) -> ScopeGraph:
 
 
 def whats(one: ScopeGraph, other: ScopeGraph) -> set[tuple[str, ...]]:
-    return {each.what for each in diff(one, other).changes}
+    return {each.what for each in diff_scopes(one, other).changes}
 
 
 @settings(max_examples=300)
@@ -52,11 +51,11 @@ def whats(one: ScopeGraph, other: ScopeGraph) -> set[tuple[str, ...]]:
 def test_each_side_has_what_it_changed(seed: int) -> None:
     chance = random.Random(seed)
     ours, theirs = changed(GRAPH, chance), changed(GRAPH, chance)
-    assert merge(GRAPH, ours, GRAPH).graph == ours
-    assert merge(GRAPH, GRAPH, theirs).graph == theirs
-    assert merge(GRAPH, ours, ours) == merge(ours, ours, ours)
-    merged = merge(GRAPH, ours, theirs)
-    assert scopes_as_json(merged.graph) == scopes_as_json(merge(GRAPH, theirs, ours).graph) or merged.conflicts
+    assert merge_scopes(GRAPH, ours, GRAPH).graph == ours
+    assert merge_scopes(GRAPH, GRAPH, theirs).graph == theirs
+    assert merge_scopes(GRAPH, ours, ours) == merge_scopes(ours, ours, ours)
+    merged = merge_scopes(GRAPH, ours, theirs)
+    assert scopes_as_json(merged.graph) == scopes_as_json(merge_scopes(GRAPH, theirs, ours).graph) or merged.conflicts
     if not merged.conflicts:
         mine, yours = whats(GRAPH, ours), whats(GRAPH, theirs)
         assert whats(ours, merged.graph) <= whats(ours, theirs), "nothing that neither says"

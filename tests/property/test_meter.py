@@ -10,17 +10,16 @@ from collections.abc import Sequence
 import pytest
 
 from situ.event.row import Row
-from situ.quality.joining import Joining
-from situ.quality.meter import Meter, Part
-from situ.quality.panes import Numbers, Pane, Sketch, pane_of, together
-from situ.quality.shaping.track import Patience
+from situ.quality.measurement.meter import Meter, MeteredPart, PaneMerger
+from situ.quality.measurement.panes import Pane, SequenceRange, Sketch, merge_panes, pane_of
+from situ.quality.shaping.watermark import LatenessBounds
 from tests.histories import SECOND, START, event, history, portions
 
-PATIENT = Patience(lateness=2 * SECOND, idle=10 * SECOND)
+PATIENT = LatenessBounds(lateness=2 * SECOND, idle=10 * SECOND)
 
 
-def through_json(part: Part) -> Part:
-    found = Part.from_json(json.loads(json.dumps(part.as_json())))
+def through_json(part: MeteredPart) -> MeteredPart:
+    found = MeteredPart.from_json(json.loads(json.dumps(part.as_json())))
     assert found == part
     return found
 
@@ -44,13 +43,13 @@ def slowly(rows: Sequence[Row], delay: int) -> dict[tuple[str, str, int], Pane]:
                 latency=Sketch.of([now - row.recv]),
                 freshness=Sketch.of([now - row.time]),
                 ahead=int(row.time > now),
-                numbers={row.incarnation: Numbers(row.seq, row.seq, 1)},
+                numbers={row.incarnation: SequenceRange(row.seq, row.seq, 1)},
                 gap=max(row.time - max(same), 0) if same else None,
                 disordered=int(bool(same) and row.time < max(same)),
                 disordered_across=int(bool(before) and row.time < max(each.time for each in before)),
             )
         )
-    return together(found)
+    return merge_panes(found)
 
 
 @pytest.mark.parametrize("cases", [150, pytest.param(10_000, marks=pytest.mark.soak)])
@@ -61,7 +60,7 @@ def test_parts_that_are_measured_apart_make_the_whole(cases: int) -> None:
         rows = history(dice, lateness=2 * SECOND)
         delay = dice.choice([0, 1, 1500, 7 * SECOND])
         expected = {key: pane for key, pane in slowly(rows, delay).items() if key[0] == "p"}
-        joined, found = Joining(PATIENT), []
+        joined, found = PaneMerger(PATIENT), []
         meter = Meter({"p"})
         for some in portions(dice, rows):
             for row in some:
@@ -69,7 +68,7 @@ def test_parts_that_are_measured_apart_make_the_whole(cases: int) -> None:
             if dice.random() < 0.5:
                 found += joined.join([through_json(meter.drain())])
         found += joined.join([through_json(meter.drain())])
-        got = together(found)
+        got = merge_panes(found)
         assert got.keys() == expected.keys(), seed
         for key, pane in got.items():
             wanted = expected[key]
@@ -101,7 +100,7 @@ def test_what_is_measured_at_once_is_measured_exactly() -> None:
                 if row.client == client:
                     meter.take([row], row.recv + 1500)
         part = meter.drain()
-        assert together(part.panes) == slowly(rows, 1500), seed
+        assert merge_panes(part.panes) == slowly(rows, 1500), seed
         assert len(part.ends) == len({(row.client, row.source) for row in rows})
 
 
@@ -124,7 +123,7 @@ def test_times_of_thousands_of_years_are_told_apart() -> None:
         for row in rows:
             meter.take([row], START + 8000 * year)
         part = meter.drain()
-        expected, got = slowly(rows, 8000 * year), together(part.panes)
+        expected, got = slowly(rows, 8000 * year), merge_panes(part.panes)
         assert {key: (each.gap, each.disordered, each.disordered_across) for key, each in got.items()} == {
             key: (each.gap, each.disordered, each.disordered_across) for key, each in expected.items()
         }, seed
@@ -138,13 +137,13 @@ def test_nobody_else_is_measured() -> None:
     rows = history(dice, lateness=2 * SECOND)
     meter = Meter(())
     meter.take(rows, rows[-1].recv)
-    assert meter.drain() == Part()
-    assert Joining(PATIENT).until(rows[-1].recv) is None
+    assert meter.drain() == MeteredPart()
+    assert PaneMerger(PATIENT).until(rows[-1].recv) is None
 
 
 def test_what_is_complete_goes_on_in_silence() -> None:
     rows = [event(0, 0), event(1, 5 * SECOND), event(2, 4 * SECOND, received=6 * SECOND)]
-    meter, joining = Meter({"plant"}), Joining(PATIENT)
+    meter, joining = Meter({"plant"}), PaneMerger(PATIENT)
     meter.take(rows, START + 6 * SECOND)
     joining.join([meter.drain()])
     assert joining.until(START + 16 * SECOND) == START + 3 * SECOND

@@ -13,10 +13,13 @@ from typing import Any
 
 import pytest
 
-from situ.quality.deciding import is_pending
-from situ.quality.declared import Quality, Strategy
-from situ.quality.feedback import Advice, StateChange
-from situ.quality.inputs import (
+from situ.quality.match.satisfaction import Satisfaction as Standing
+from situ.quality.match.satisfaction import match
+from situ.quality.measurement.panes import Pane
+from situ.quality.model.declarations import BUILT_IN, Mode, Profile, Quality, Strategy
+from situ.quality.negotiation.decide import is_pending
+from situ.quality.negotiation.feedback import Advice, StateChange
+from situ.quality.negotiation.inputs_and_effects import (
     Answered,
     Came,
     Gone,
@@ -32,12 +35,7 @@ from situ.quality.inputs import (
     Suspending,
     Updating,
 )
-from situ.quality.matching import State as Standing
-from situ.quality.matching import match
-from situ.quality.panes import Pane
-from situ.quality.profile import Mode, Profile
-from situ.quality.property import BUILT_IN
-from situ.quality.telling import state_of
+from situ.quality.negotiation.notify import state_of
 from tests.negotiating import Host, Killed, can, expects, need
 
 NORMAL, LONG = 150, 2_000

@@ -14,18 +14,23 @@ from situ.event.instants import microseconds
 from situ.event.lines import encode_row
 from situ.event.message import join_lines
 from situ.event.row import Row
-from situ.expr.columns import values_of
-from situ.situation.domain.ontology import Concept, Ontology
-from situ.situation.enrichment.enrich import Enrichment, Observed
-from situ.situation.enrichment.observe import observe, observed
-from situ.situation.enrichment.observe_columns import CHUNK, Heard, Observations, Observing
-from situ.situation.enrichment.rows import BASE
-from situ.situation.meaning.watermark import Seen, seen_of
-from situ.situation.policies.leaves import Leaf, Scalar
+from situ.lang.expr.emit.vectors import values_of
+from situ.lang.types.json_codec import decode, encode
+from situ.lang.types.model import Attribute, Struct, Type
+from situ.policies.enrichment.enrich import Enrichment, PushObservations
+from situ.policies.enrichment.observations import (
+    CHUNK,
+    LogEvent,
+    ObservationBatch,
+    ObservationDecoder,
+    observation_batches,
+    observe,
+)
+from situ.policies.enrichment.rows import BASE
+from situ.policies.ontology.model import Concept, Ontology
+from situ.policies.plan import Leaf, LeafScalar
+from situ.policies.watermark import SourceTimes, source_times_of
 from situ.sources.model import Push
-from situ.types.decode import decode
-from situ.types.encode import encode
-from situ.types.model import Attribute, Struct, Type
 from tests.types_files import types_of
 
 TYPES = types_of(
@@ -101,14 +106,14 @@ PUSHES = {
 }
 
 
-def scalar(concept: str, *path: str) -> Scalar:
+def scalar(concept: str, *path: str) -> LeafScalar:
     type: Type = ONTOLOGY.concepts[concept].struct
     for step in path:
         assert isinstance(type, Struct)
         found = type.attribute(step)
         assert found is not None
         type = found.type
-    return Scalar(path=path, type=type)
+    return LeafScalar(path=path, type=type)
 
 
 def leaf(concept: str, *paths: tuple[str, ...]) -> Leaf:
@@ -175,16 +180,16 @@ def make_row(dice: random.Random, number: int) -> Row:
     return Row(0, "c", 1, number, "root", recv, f"e{number}", source, name, time, "", None, "", text.encode())
 
 
-def expected(rows: Sequence[Row], enrichment: Enrichment) -> list[Observed]:
+def expected(rows: Sequence[Row], enrichment: Enrichment) -> list[PushObservations]:
     events = [
         Told(row.type, row.id, row.source, row.time, decode(EVENTS[row.type], json.loads(row.data), TYPES))
         for row in rows
         if row.type in EVENTS
     ]
-    return list(observed(observe(events, PUSHES, TYPES), enrichment))
+    return list(observation_batches(observe(events, PUSHES, TYPES), enrichment))
 
 
-def values(observed: Observed, enrichment: Enrichment) -> list[tuple[Any, ...]]:
+def values(observed: PushObservations, enrichment: Enrichment) -> list[tuple[Any, ...]]:
     scalars = enrichment.scalars(observed.concept, observed.attribute)
     columns = [column.to_pylist() for column in observed.rows.columns[: len(BASE)]]
     columns += [
@@ -194,26 +199,26 @@ def values(observed: Observed, enrichment: Enrichment) -> list[tuple[Any, ...]]:
     return sorted(zip(*columns, strict=True), key=repr)
 
 
-def by_push(observed: Sequence[Observed], enrichment: Enrichment) -> dict[str, list[tuple[Any, ...]]]:
+def by_push(observed: Sequence[PushObservations], enrichment: Enrichment) -> dict[str, list[tuple[Any, ...]]]:
     return {each.rows.column(3)[0].as_py(): values(each, enrichment) for each in observed}
 
 
-def hold_equal(found: Observations, rows: Sequence[Row], enrichment: Enrichment) -> None:
+def hold_equal(found: ObservationBatch, rows: Sequence[Row], enrichment: Enrichment) -> None:
     assert by_push(found.observed, enrichment) == by_push(expected(rows, enrichment), enrichment)
     assert found.unreadable == 0
     assert found.seen == seen_by(rows, enrichment)
 
 
-def seen_by(rows: Sequence[Row], enrichment: Enrichment) -> dict[str, Seen]:
+def seen_by(rows: Sequence[Row], enrichment: Enrichment) -> dict[str, SourceTimes]:
     """How far push sources are, one event after the other."""
-    found: dict[str, Seen] = {}
+    found: dict[str, SourceTimes] = {}
     for name, push in PUSHES.items():
         if not enrichment.is_wanted(push.concept, push.attribute):
             continue
         types = ("Sighting", "NightSighting") if push.event == "Sighting" else (push.event,)
         mine = [(stated(row, push), row.recv) for row in rows if row.type in types]
         told = np.array([(time, recv) for time, recv in mine if time is not None], np.int64).reshape(-1, 2)
-        seen = seen_of(told[:, 0], told[:, 1])
+        seen = source_times_of(told[:, 0], told[:, 1])
         if seen is not None:
             found[name] = seen
     return found
@@ -233,10 +238,10 @@ def test_how_far_sources_are_is_the_same_without_what_events_say_otherwise() -> 
     for seed in range(40):
         dice = random.Random(seed)
         rows = [make_row(dice, number) for number in range(dice.choice((0, 1, 60)))]
-        heard: dict[str, list[Heard]] = {}
+        heard: dict[str, list[LogEvent]] = {}
         for row in rows:
-            heard.setdefault(row.type, []).append(Heard(row.time, row.recv, False, row.data))
-        assert Observing(PUSHES, TYPES, ALL).seen(heard) == seen_by(rows, ALL)
+            heard.setdefault(row.type, []).append(LogEvent(row.time, row.recv, False, row.data))
+        assert ObservationDecoder(PUSHES, TYPES, ALL).seen(heard) == seen_by(rows, ALL)
 
 
 def test_lines_messages_and_rows_say_what_each_event_says_alone() -> None:
@@ -245,7 +250,7 @@ def test_lines_messages_and_rows_say_what_each_event_says_alone() -> None:
         rows = [make_row(dice, number) for number in range(dice.choice((0, 1, 60)))]
         lines = [encode_row(row) for row in rows]
         for enrichment in (FEW, ALL):
-            observing = Observing(PUSHES, TYPES, enrichment)
+            observing = ObservationDecoder(PUSHES, TYPES, enrichment)
             hold_equal(observing.rows(rows), rows, enrichment)
             hold_equal(observing.lines(lines), rows, enrichment)
             hold_equal(observing.messages([join_lines(lines[:20]), join_lines(lines[20:])]), rows, enrichment)
@@ -254,7 +259,7 @@ def test_lines_messages_and_rows_say_what_each_event_says_alone() -> None:
 def test_more_events_than_are_read_at_a_time() -> None:
     dice = random.Random(1)
     rows = [make_row(dice, number) for number in range(200)] * (CHUNK // 100)
-    hold_equal(Observing(PUSHES, TYPES, FEW).rows(rows), rows, FEW)
+    hold_equal(ObservationDecoder(PUSHES, TYPES, FEW).rows(rows), rows, FEW)
 
 
 def test_what_cannot_be_read_tells_nothing_and_is_counted() -> None:
@@ -271,11 +276,13 @@ def test_what_cannot_be_read_tells_nothing_and_is_counted() -> None:
             b'{"value":"high","sensor":{"name":"s"}}',
         )
     ]
-    found = Observing(PUSHES, TYPES, FEW).rows([*good[:3], *bad, *good[3:]])
+    found = ObservationDecoder(PUSHES, TYPES, FEW).rows([*good[:3], *bad, *good[3:]])
     assert found.unreadable == len(bad)
     assert by_push(found.observed, FEW) == by_push(expected(good, FEW), FEW)
     lines = [encode_row(row) for row in good]
-    found = Observing(PUSHES, TYPES, FEW).messages([join_lines([lines[0], b'{"id":5}', b"no JSON", *lines[1:]])])
+    found = ObservationDecoder(PUSHES, TYPES, FEW).messages(
+        [join_lines([lines[0], b'{"id":5}', b"no JSON", *lines[1:]])]
+    )
     assert found.unreadable == 2
     assert by_push(found.observed, FEW) == by_push(expected(good, FEW), FEW)
 
@@ -298,5 +305,5 @@ def test_times_far_from_now() -> None:
             "",
             b'{"sensor":{"name":"s"},"value":1,"at":""}',
         )
-        [found] = Observing(PUSHES, TYPES, FEW).lines([encode_row(row)]).observed
+        [found] = ObservationDecoder(PUSHES, TYPES, FEW).lines([encode_row(row)]).observed
         assert found.rows.column(0).to_pylist() == [time]

@@ -9,13 +9,10 @@ from collections.abc import Iterable
 
 import pytest
 
-from situ.quality.cost import Constant, Cost
-from situ.quality.expectation import Expectation, Need
-from situ.quality.formula import read_formula
-from situ.quality.matching import State, match
-from situ.quality.offers import beats, frontier, least_extra_cost, truncated
-from situ.quality.profile import Capability, Mode, Profile
-from situ.quality.property import Property
+from situ.quality.match.satisfaction import Satisfaction, match
+from situ.quality.model.costs import ConstantCost, Cost, read_formula
+from situ.quality.model.declarations import Capability, Expectation, Mode, Need, Profile, QualityProperty
+from situ.quality.overlay.offers import beats, frontier, least_extra_cost, truncated
 from tests.offered import PROPERTIES, make_expectation, make_profile
 
 NORMAL, LONG = 600, 10_000
@@ -31,7 +28,7 @@ def least(expectation: Expectation, profiles: Iterable[Profile]) -> float:
 
 @pytest.mark.parametrize("cases", [NORMAL, pytest.param(LONG, marks=pytest.mark.soak)])
 def test_the_frontier_has_all_states_and_all_least_costs(cases: int) -> None:
-    states: Counter[State] = Counter()
+    states: Counter[Satisfaction] = Counter()
     left_out = 0
     for seed in range(cases):
         dice = random.Random(seed)
@@ -46,7 +43,7 @@ def test_the_frontier_has_all_states_and_all_least_costs(cases: int) -> None:
             state = match(expectation, profiles).state
             assert match(expectation, offers).state is state, seed
             assert match(expectation, few).state is state, seed
-            if state is not State.SATISFIED:
+            if state is not Satisfaction.SATISFIED:
                 assert least(expectation, offers) == pytest.approx(least(expectation, profiles), abs=1e-9), seed
             states[state] += 1
     assert left_out > cases
@@ -66,7 +63,7 @@ def test_whoever_is_left_out_is_beaten_by_somebody_who_is_not(cases: int) -> Non
         assert frontier(shuffled) == offers
 
 
-RATE = Property(name="rate", lo=0)
+RATE = QualityProperty(name="rate", lo=0)
 
 
 def rate(name: str, cv: float, ub: float, cost: Cost) -> Profile:
@@ -106,5 +103,5 @@ def test_a_mode_that_is_better_and_dearer_beats_nothing() -> None:
 
 
 def test_of_offers_that_are_the_same_the_first_one_stays() -> None:
-    twins = [rate(name, 2, 30, Constant(1)) for name in ("b", "a", "c")]
+    twins = [rate(name, 2, 30, ConstantCost(1)) for name in ("b", "a", "c")]
     assert [each.publisher for each in frontier(twins)] == ["a"]

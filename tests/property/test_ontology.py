@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from situ.documents import parse_json
-from situ.errors import Problems
-from situ.situation.domain.check_sources import check_sources
-from situ.situation.domain.load_ontology import load_ontology, ontology_as_json, ontology_from_json
+from situ.lang.documents import parse_json
+from situ.lang.problems import Problems
+from situ.policies.ontology.load import load_ontology, ontology_as_json, ontology_from_json
+from situ.policies.source_coverage import check_sources
 from situ.sources import load_pushes, load_sources
 from tests.types_files import types_of
 

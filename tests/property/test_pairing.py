@@ -8,13 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from situ.expr.check import check
-from situ.expr.columns import below, column
-from situ.expr.simplify import simplify
-from situ.expr.vectors import Batch
-from situ.situation.enrichment.indexes import Grid
-from situ.situation.enrichment.locating import locator_of
-from situ.situation.enrichment.pairing import Pairing
+from situ.lang.expr.checker.check import check
+from situ.lang.expr.emit.vectors import Batch, below, column
+from situ.lang.expr.simplify import simplify
+from situ.policies.enrichment.index_join import GridIndex, IndexJoin, locator_of
 from tests.property.test_masks import TESTS, make_place, place_scope
 
 MORE = (
@@ -46,7 +43,7 @@ def test_an_index_finds_what_meeting_each_with_each_finds(text: str) -> None:
     for form in (node, simplify(node)):
         for rows, others in (("left", "right"), ("right", "left")):
             dice = random.Random(f"{text} {rows}")
-            pairing = Pairing(form, rows, others)
+            pairing = IndexJoin(form, rows, others)
             these, those = ([make_place(dice) for _ in range(count)] for count in (90, 120))
             left, right = batch(pairing.mask, rows, these), batch(pairing.mask, others, those)
             found = pairing.pairs(left, right, pairing.index(right))
@@ -81,7 +78,7 @@ def test_a_grid_has_each_interval_in_every_cell_it_touches() -> None:
         high = low + dice.choice((0.0, 0.1, 3.0, -1.0, np.inf), (2, size))
         low[0, dice.random(size) < 0.1] = -np.inf
         low[1, dice.random(size) < 0.1] = np.nan
-        grid = Grid(list(low), list(high))
+        grid = GridIndex(list(low), list(high))
         points = dice.choice((*dice.uniform(-7, 7, 40), 1e300, -1e300), (2, 200))
         pairs = {
             (int(point), int(other))

@@ -7,11 +7,21 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from situ.quality.panes import GROWTH, LENGTH, Numbers, Pane, Sketch, bucket_of, middle_of, pane_of, together
+from situ.quality.measurement.panes import (
+    GROWTH,
+    LENGTH,
+    Pane,
+    SequenceRange,
+    Sketch,
+    bucket_of,
+    merge_panes,
+    middle_of,
+    pane_of,
+)
 
 sketches = st.lists(st.integers(-5, 10**10), max_size=5).map(Sketch.of)
 numbers = st.tuples(st.integers(0, 50), st.integers(0, 50), st.integers(1, 50)).map(
-    lambda each: Numbers(min(each[:2]), max(each[:2]), each[2])
+    lambda each: SequenceRange(min(each[:2]), max(each[:2]), each[2])
 )
 counts = st.integers(0, 1_000)
 panes = st.builds(
@@ -39,13 +49,13 @@ panes = st.builds(
 def test_order_does_not_matter(some: list[Pane], chance: object) -> None:
     mixed = list(some)
     chance.shuffle(mixed)  # type: ignore[attr-defined]
-    assert together(mixed) == together(some)
+    assert merge_panes(mixed) == merge_panes(some)
 
 
 @given(st.lists(panes, max_size=8), st.integers(0, 8))
 def test_parts_add_up(some: list[Pane], cut: int) -> None:
-    parts = [*together(some[:cut]).values(), *together(some[cut:]).values()]
-    assert together(parts) == together(some)
+    parts = [*merge_panes(some[:cut]).values(), *merge_panes(some[cut:]).values()]
+    assert merge_panes(parts) == merge_panes(some)
 
 
 @given(panes)

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pytest
 
-from situ.situation.kernel.kernel import Kernel
-from situ.situation.kernel.reporting import detections_of
-from situ.situation.kernel.state import State
-from situ.situation.meaning.detection import Detection, Observation, in_order
-from situ.situation.meaning.keeping import KeepingKernel, plan_keeping
-from situ.situation.meaning.reference import detect
-from situ.situation.policies.leaves import Leaf
-from situ.situation.policies.plan import partition_rows, plan_policy
+from situ.policies.kernel.detections import detections_of
+from situ.policies.kernel.kept_values import KeptValuesKernel, plan_kept_values
+from situ.policies.kernel.kernel import Kernel
+from situ.policies.kernel.state import KernelState
+from situ.policies.model import Detection, Observation, sort_detections
+from situ.policies.plan import Leaf, partition_rows, plan_policy
+from situ.policies.reference import detect
 from tests.property.test_keeping import pushes
 from tests.situations import Case, batches, generate, leaf_rows
 
@@ -27,14 +26,14 @@ class Spread:
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        self.plan, self._keeping = plan_keeping(plan_policy(case.policy, case.ontology), pushes(case))
+        self.plan, self._keeping = plan_kept_values(plan_policy(case.policy, case.ontology), pushes(case))
         self.kernels = self._made(1)
-        self.states: list[State] = [kernel.start() for kernel in self.kernels]
+        self.states: list[KernelState] = [kernel.start() for kernel in self.kernels]
 
     def _made(self, count: int) -> Sequence[Kernel]:
         places = range(count)
         if self._keeping:
-            return [KeepingKernel(self.plan, self._keeping, partition=each, partitions=count) for each in places]
+            return [KeptValuesKernel(self.plan, self._keeping, partition=each, partitions=count) for each in places]
         return [Kernel(self.plan, partition=each, partitions=count) for each in places]
 
     def change(self, count: int, dice: random.Random) -> None:
@@ -70,7 +69,7 @@ class Spread:
         return found
 
 
-def stored(kernel: Kernel, state: State) -> State:
+def stored(kernel: Kernel, state: KernelState) -> KernelState:
     read = kernel.load(kernel.save(state))
     assert read is not None
     return read
@@ -86,7 +85,7 @@ def detected(case: Case, dice: random.Random) -> tuple[list[Detection], int]:
         if dice.random() < 0.6:
             spread.change(dice.choice(COUNTS), dice)
             most = max(most, len(spread.kernels))
-    return in_order(found), most
+    return sort_detections(found), most
 
 
 def hold_equal(seeds: range) -> None:

@@ -7,11 +7,11 @@ import re
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from situ.errors import Problem, SituError
-from situ.situation.language.parse import parse_policy
-from situ.situation.language.print import print_policy
-from situ.situation.language.syntax import PolicyText
-from situ.situation.language.tidy import tidy_policy
+from situ.lang.problems import Problem, SituError
+from situ.policies.language.format import format_policy
+from situ.policies.language.parse import parse_policy
+from situ.policies.language.print import print_policy
+from situ.policies.language.syntax import PolicyText
 from tests.policies import OF_THE_LITERATURE, policies
 
 
@@ -23,7 +23,7 @@ def test_what_is_printed_reads_back(policy: PolicyText) -> None:
     found = parse_policy(text, "a.dpl")
     assert found == policy
     assert print_policy(found) == text
-    assert tidy_policy(text, "a.dpl") == text
+    assert format_policy(text, "a.dpl") == text
 
 
 @settings(max_examples=100)
@@ -35,9 +35,9 @@ def test_comments_and_blanks_change_nothing(policy: PolicyText, data: st.DataObj
         before, behind = data.draw(st.sampled_from(("", "# one", "  # it's (", "\t"))), data.draw(st.booleans())
         lines += [*([before] if before else []), line + ("  # \"two' ) and" if behind else "")]
     written = "\r\n".join(lines)
-    tidied = tidy_policy(written, "a.dpl")
+    tidied = format_policy(written, "a.dpl")
     assert parse_policy(written, "a.dpl") == parse_policy(tidied, "a.dpl") == policy
-    assert tidy_policy(tidied, "a.dpl") == tidied
+    assert format_policy(tidied, "a.dpl") == tidied
     assert tidied.count("#") == written.count("#")
 
 

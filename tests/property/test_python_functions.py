@@ -10,14 +10,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from situ.deployment.python_functions import PythonFailed, PythonFunctions
-from situ.expr.scope import Variable
-from situ.expr.tree import Read
-from situ.interpretation.arrow_values import from_array, to_array
-from situ.interpretation.calls import External
-from situ.interpretation.model import Conversion
-from situ.types.encode import encode
-from situ.types.model import (
+from situ.contexts.model import Conversion
+from situ.contexts.transform.function_calls import ExternalValue
+from situ.lang.expr.scope import Variable
+from situ.lang.expr.tree import Read
+from situ.lang.types.arrow_values import from_array, to_array
+from situ.lang.types.json_codec import encode
+from situ.lang.types.model import (
     BOOLEAN,
     BYTES,
     DATE,
@@ -33,6 +32,7 @@ from situ.types.model import (
     Struct,
     Type,
 )
+from situ.stages.conversion_state import PythonFailed, PythonFunctions
 
 CODE = """
 import pyarrow as pa
@@ -51,7 +51,7 @@ def finder(functions: PythonFunctions) -> Any:
     function = Conversion(
         name="f", parameter=Variable(type=LONG), result=Variable(type=LONG), python="numbers.f", code=CODE
     )
-    external = External(variable="f", path="n", function=function, of=None, argument=Read("data", ("n",), LONG))
+    external = ExternalValue(variable="f", path="n", function=function, of=None, argument=Read("data", ("n",), LONG))
     return functions._finder(external)
 
 

@@ -10,19 +10,26 @@ from dataclasses import replace
 
 import pytest
 
-from situ.documents import parse_json, parse_yaml
-from situ.errors import Problems
-from situ.quality.around import Around
-from situ.quality.declared import Action, Quality, Strategy
-from situ.quality.expectation import Aggregate, Expectation, Need
-from situ.quality.formula import read_formula
-from situ.quality.json_form import quality_as_json, quality_from_json, shape_as_json, shape_from_json
-from situ.quality.load_quality import load_quality
-from situ.quality.profile import Profile
-from situ.quality.property import BUILT_IN, Property
-from situ.quality.shape import UNSHAPED, Each, Limit, Shape, Suppress, Thin
-from situ.types.load import load_types
-from situ.types.table import Types
+from situ.lang.documents import parse_json, parse_yaml
+from situ.lang.problems import Problems
+from situ.lang.types.resolve import load_types
+from situ.lang.types.table import Types
+from situ.quality.model.costs import read_formula
+from situ.quality.model.declarations import (
+    BUILT_IN,
+    Aggregate,
+    Expectation,
+    Need,
+    Profile,
+    PublisherAction,
+    Quality,
+    QualityEnvironment,
+    QualityProperty,
+    Strategy,
+)
+from situ.quality.model.json_form import quality_as_json, quality_from_json
+from situ.quality.model.shapes import UNSHAPED, EventFloor, Limit, Shape, Suppress, Thin, shape_as_json, shape_from_json
+from situ.quality.parse.quality_files import load_quality
 from tests.quality_worlds import KNOWN, make_cost, make_expectation, make_profile
 
 NORMAL, LONG = 300, 20_000
@@ -67,9 +74,11 @@ def make_quality(seed: int) -> Quality:
         expectations={each.id: each for each in expectations},
         profiles={each.id: each for each in profiles},
         actions=(
-            Action(property="rate", direction="down", action="thin", cost=read_formula("0.1 * x")),
-            Action(property="care", direction="up", action="adaptPublisher", cost=make_cost(dice, KNOWN["care"], 0, 3)),
-            Action(
+            PublisherAction(property="rate", direction="down", action="thin", cost=read_formula("0.1 * x")),
+            PublisherAction(
+                property="care", direction="up", action="adaptPublisher", cost=make_cost(dice, KNOWN["care"], 0, 3)
+            ),
+            PublisherAction(
                 property="care", direction="up", action="adaptPublisher then select", steps=("adaptPublisher", "select")
             ),
         ),
@@ -98,7 +107,7 @@ def test_a_file_that_says_the_same_means_the_same(cases: int) -> None:
         problems = Problems()
         clients = {f"P{each}": TYPES for each in range(4)}
         subscriptions = {each.subscription: ("T0", "T1", "T2") for each in quality.expectations.values()}
-        around = Around(types=TYPES, subscriptions=subscriptions, clients=clients)
+        around = QualityEnvironment(types=TYPES, subscriptions=subscriptions, clients=clients)
         document = parse_json(json.dumps(quality_as_json(quality)), "quality/a.yaml")
         assert load_quality([document], around, problems) == quality, seed
         assert problems.errors == (), seed
@@ -140,7 +149,7 @@ def make_shape(seed: int) -> Shape:
     )
     whole = Shape(
         sources=frozenset(dice.sample(("a", "b", "c"), dice.randrange(3))),
-        each=(Each(about="confidence", floor=75.0, keep_missing=dice.random() < 0.5),),
+        each=(EventFloor(about="confidence", floor=75.0, keep_missing=dice.random() < 0.5),),
         aggregate=Aggregate(function="max", attribute="power", window=60_000_000, every=10_000_000),
         suppress=(
             Suppress(
@@ -179,5 +188,5 @@ def test_what_is_no_quality_is_not_read() -> None:
 
 
 def test_a_property_says_all_of_itself() -> None:
-    about = Property(name="a", lo=-1, unit="m", maximise=False, hop="add", exceed="use", scale=2.0, quantum=0.0)
+    about = QualityProperty(name="a", lo=-1, unit="m", maximise=False, hop="add", exceed="use", scale=2.0, quantum=0.0)
     assert quality_from_json(quality_as_json(Quality(properties={"a": about}))).properties == {"a": about}

@@ -8,8 +8,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from situ.quality.panes import pane_of
-from situ.quality.receipts import Lots, Reader, Receipts, Settled, panes_of_settled, sum_up
+from situ.quality.measurement.acknowledgements import (
+    AckTracker,
+    ConsumerProgress,
+    DeliveryCounts,
+    StoredBatches,
+    panes_of_counts,
+    sum_up,
+)
+from situ.quality.measurement.panes import pane_of
 
 GROUPS = ("g1", "g2", "g3")
 ORIGINS = (("plant", "Reading"), ("press", "Reading"), ("press", "Alarm"))
@@ -27,9 +34,9 @@ class Subscriber:
     in_hand: list[int] = field(default_factory=list)
     got: list[int] = field(default_factory=list)
 
-    def state(self, queue: Queue) -> Reader:
+    def state(self, queue: Queue) -> ConsumerProgress:
         waiting = self.in_hand or any(seq > self.handed for seq in queue.left_for(self))
-        return Reader(
+        return ConsumerProgress(
             name=self.name,
             groups=self.groups,
             acknowledged=self.acknowledged,
@@ -83,7 +90,7 @@ class Queue:
                 del self.left[seq]
 
 
-def look(receipts: Receipts, queue: Queue, found: dict[tuple[str, str], Settled]) -> None:
+def look(receipts: AckTracker, queue: Queue, found: dict[tuple[str, str], DeliveryCounts]) -> None:
     first, last = queue.first, queue.last
     sum_up(found, receipts.look(first, last, [each.state(queue) for each in queue.subscribers]))
 
@@ -96,8 +103,8 @@ def test_receipts_know_what_became_of_deliveries(cases: int) -> None:
         subscribers = [
             Subscriber(f"s{number}", tuple(sorted(dice.sample(GROUPS, dice.randint(1, 2))))) for number in range(3)
         ]
-        queue, receipts = Queue(subscribers), Receipts()
-        found: dict[tuple[str, str], Settled] = {}
+        queue, receipts = Queue(subscribers), AckTracker()
+        found: dict[tuple[str, str], DeliveryCounts] = {}
         look(receipts, queue, found)
         loses = dice.random() < 0.5
         for _ in range(dice.choice((10, 100, 400))):
@@ -146,8 +153,8 @@ def test_of_messages_alike_exactly_the_lost_are_missing() -> None:
     for seed in range(100):
         dice = random.Random(seed)
         subscriber = Subscriber("s", ("g1",))
-        queue, receipts = Queue([subscriber]), Receipts()
-        found: dict[tuple[str, str], Settled] = {}
+        queue, receipts = Queue([subscriber]), AckTracker()
+        found: dict[tuple[str, str], DeliveryCounts] = {}
         look(receipts, queue, found)
         for _ in range(200):
             for _ in range(dice.randint(0, 6)):
@@ -167,8 +174,8 @@ def test_of_messages_alike_exactly_the_lost_are_missing() -> None:
 
 def test_what_waits_is_neither_and_takes_little_room() -> None:
     subscriber = Subscriber("s", ("g1",))
-    queue, receipts = Queue([subscriber]), Receipts()
-    found: dict[tuple[str, str], Settled] = {}
+    queue, receipts = Queue([subscriber]), AckTracker()
+    found: dict[tuple[str, str], DeliveryCounts] = {}
     look(receipts, queue, found)
     for _ in range(1000):
         receipts.new.stored("g1", queue.store("g1", {ORIGINS[0]: 1}), {ORIGINS[0]: 1})
@@ -184,15 +191,15 @@ def test_what_waits_is_neither_and_takes_little_room() -> None:
     queue.hand(subscriber, queue.last)
     queue.acknowledge(subscriber, queue.last)
     look(receipts, queue, found)
-    assert found[ORIGINS[0]] == Settled(1000, pytest.approx(600))
+    assert found[ORIGINS[0]] == DeliveryCounts(1000, pytest.approx(600))
 
 
 def test_what_a_reader_was_owed_before_is_not_counted() -> None:
     subscriber = Subscriber("s", ("g1",))
-    queue, receipts = Queue([subscriber]), Receipts()
+    queue, receipts = Queue([subscriber]), AckTracker()
     for _ in range(100):
         queue.store("g1", {})
-    found: dict[tuple[str, str], Settled] = {}
+    found: dict[tuple[str, str], DeliveryCounts] = {}
     look(receipts, queue, found)
     queue.push_out(50)
     receipts.new.stored("g1", queue.store("g1", {ORIGINS[0]: 1}), {ORIGINS[0]: 1})
@@ -203,13 +210,13 @@ def test_what_a_reader_was_owed_before_is_not_counted() -> None:
     queue.hand(subscriber, 1)
     queue.acknowledge(subscriber, 1)
     look(receipts, queue, found)
-    assert found == {ORIGINS[0]: Settled(1, 1.0)}
+    assert found == {ORIGINS[0]: DeliveryCounts(1, 1.0)}
 
 
 def test_whoever_reads_other_groups_is_counted_anew() -> None:
     subscriber, other = Subscriber("s", ("g1",)), Subscriber("t", ("g2",))
-    queue, receipts = Queue([subscriber, other]), Receipts()
-    found: dict[tuple[str, str], Settled] = {}
+    queue, receipts = Queue([subscriber, other]), AckTracker()
+    found: dict[tuple[str, str], DeliveryCounts] = {}
     look(receipts, queue, found)
     receipts.new.stored("g2", queue.store("g2", {ORIGINS[0]: 1}), {ORIGINS[0]: 1})
     subscriber.groups, subscriber.handed = ("g2",), queue.last  # it gets what comes from now on
@@ -217,13 +224,13 @@ def test_whoever_reads_other_groups_is_counted_anew() -> None:
     queue.acknowledge(other, 1)
     look(receipts, queue, found)
     look(receipts, queue, found)
-    assert found == {ORIGINS[0]: Settled(1, 1.0)}
+    assert found == {ORIGINS[0]: DeliveryCounts(1, 1.0)}
 
 
 def test_whoever_subscribes_again_is_counted_anew() -> None:
     subscriber = Subscriber("s", ("g1",))
-    queue, receipts = Queue([subscriber]), Receipts()
-    found: dict[tuple[str, str], Settled] = {}
+    queue, receipts = Queue([subscriber]), AckTracker()
+    found: dict[tuple[str, str], DeliveryCounts] = {}
     look(receipts, queue, found)
     for _ in range(10):
         receipts.new.stored("g1", queue.store("g1", {ORIGINS[0]: 1}), {ORIGINS[0]: 1})
@@ -238,14 +245,14 @@ def test_whoever_subscribes_again_is_counted_anew() -> None:
 
 
 def test_lots_have_a_json_form_and_settled_deliveries_are_panes() -> None:
-    lots = Lots()
+    lots = StoredBatches()
     assert lots.as_json() == {}
     for seq in (7, 3, 9):
         lots.stored("g1", seq, {ORIGINS[0]: 2})
     lots.stored("g2", 8, {})
-    assert Lots.from_json(json.loads(json.dumps(lots.as_json()))) == lots
+    assert StoredBatches.from_json(json.loads(json.dumps(lots.as_json()))) == lots
     assert (lots.by_group["g1"].first, lots.by_group["g1"].last, lots.by_group["g1"].messages) == (3, 9, 3)
     until = 1_700_000_003_000_000
-    (pane,) = panes_of_settled({ORIGINS[0]: Settled(4, 3.0)}, until)
+    (pane,) = panes_of_counts({ORIGINS[0]: DeliveryCounts(4, 3.0)}, until)
     assert (pane.profile, pane.start, pane.events, pane.last) == ("plant/Reading", pane_of(until), 0, None)
     assert (pane.accepted, pane.delivered) == (4, 3.0)

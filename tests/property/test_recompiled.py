@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from situ.tags import TagSet
-from situ.visibility.bits import NO_NUMBERS
-from situ.visibility.compile import compile_visibility, number_filters
-from situ.visibility.graph import Dimension, Filter, ScopeGraph
-from situ.visibility.plan import VisibilityPlan
+from situ.lang.tags import TagSet
+from situ.scopes.filter_sets import NO_NUMBERS
+from situ.scopes.graph import BoundaryFilter, Dimension, ScopeGraph
+from situ.scopes.visibility_plan import VisibilityPlan, compile_visibility, number_filters
 from tests.scopes import FILTERS, changed, graph_of, make_dimension, make_graph, make_tags
 
 
@@ -54,7 +53,7 @@ def test_only_what_begins_or_ends_below_the_change_is_computed_again() -> None:
     numbers = number_filters(graph, NO_NUMBERS)
     plan = compile_visibility(graph, ads, subs, numbers)
     name = next(each for each in one.upwards() if one.containers(each) and 1 < len(one.below(each)) < 10)
-    filters = {**one.scopes, name: replace(one.scopes[name], output=Filter(text="severity = 77"))}
+    filters = {**one.scopes, name: replace(one.scopes[name], output=BoundaryFilter(text="severity = 77"))}
     graph = graph_of(Dimension(name="d1", closed=one.closed, scopes=filters), graph.dimensions["d2"])
     again = compile_visibility(graph, ads, subs, number_filters(graph, numbers), before=plan)
     touched = {place for place, each in enumerate(ads) if each.tag("d1") in one.below(name)}

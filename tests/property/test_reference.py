@@ -9,13 +9,21 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from situ.situation.enrichment.rows import BASE
-from situ.situation.meaning.detection import Detection
-from situ.situation.meaning.occurrences import Happened
-from situ.situation.meaning.reference import Held, Met, Way, detect, matches, occurrences_of, refutation, ways
-from situ.situation.policies.leaves import leaves_of, relations_of
-from situ.situation.policies.policy import Choice, Kind, Literal, Part, literals_of
-from situ.situation.policies.time_bounds import dead_conditions
+from situ.policies.check.satisfiability import dead_conditions
+from situ.policies.enrichment.rows import BASE
+from situ.policies.model import ConditionLiteral, ConditionPart, Detection, Disjunction, RelationKind, literals_of
+from situ.policies.plan import leaves_of, relations_of
+from situ.policies.reference import (
+    ChosenParts,
+    HeldAbsence,
+    MetLiteral,
+    OccurrenceSet,
+    choose_parts,
+    detect,
+    matches,
+    occurrences_of,
+    refutation,
+)
 from tests.situations import Case, batches, generate, leaf_rows, signs
 
 SOME = range(200)
@@ -35,38 +43,38 @@ def kinds_of(case: Case) -> set[str]:
     found = signs(case.policy.conditions)
     found |= {relation.kind.name for relation in relations_of(case.policy)}
     found |= {case.policy.consumption, f"{len(case.policy.aliases)} aliases"}
-    happened = Happened(case.policy, case.ontology, case.observations, case.instances, case.keep)
+    happened = OccurrenceSet(case.policy, case.ontology, case.observations, case.instances, case.keep)
     met = list(matches(happened))
     if met:
         found.add("detected")
-    if any(isinstance(each, Held) for match in met for each in match.way):
+    if any(isinstance(each, HeldAbsence) for match in met for each in match.way):
         found.add("held")
-    picked = [each.literal for match in met for each in match.way if isinstance(each, Met)]
+    picked = [each.literal for match in met for each in match.way if isinstance(each, MetLiteral)]
     found |= {f"met {sign}" for sign in signs(picked) if sign.startswith(("gap", "step"))}
     if any(len(set(branch) & _chosen(match.way)) > 1 for match in met for branch in _branches(case.policy.conditions)):
         found.add("met branch of several")
     if any("+" in cause.id for match in met for cause in match.causes):
         found.add("kept")
-    if any(_refuted(happened, way) for way in ways(happened, case.policy.conditions)):
+    if any(_refuted(happened, way) for way in choose_parts(happened, case.policy.conditions)):
         found.add("refuted")
     return found
 
 
-def _branches(conditions: Iterable[Part]) -> Iterator[tuple[Part, ...]]:
+def _branches(conditions: Iterable[ConditionPart]) -> Iterator[tuple[ConditionPart, ...]]:
     for part in conditions:
-        for branch in part.branches if isinstance(part, Choice) else ():
+        for branch in part.branches if isinstance(part, Disjunction) else ():
             yield branch
             yield from _branches(branch)
 
 
-def _refuted(happened: Happened, way: Way) -> bool:
+def _refuted(happened: OccurrenceSet, way: ChosenParts) -> bool:
     picked = occurrences_of(way)
     times = [each.time for each in picked if each.time is not None]
     bindings = {alias: identity for each in picked for alias, identity in each.bindings.items()}
     return bool(times) and any(
         refutation(happened, each.absence.literals, bindings, max(times)) is not None
         for each in way
-        if isinstance(each, Held)
+        if isinstance(each, HeldAbsence)
     )
 
 
@@ -88,7 +96,7 @@ def test_the_generator_gives_a_good_share_of_everything() -> None:
         "met gap +>+": 0.03,
         "met branch of several": 0.03,
         **dict.fromkeys(("=+", "=-"), 0.04),
-        **dict.fromkeys((kind.name for kind in (Kind.QUERY, Kind.CORRELATION)), 0.5),
+        **dict.fromkeys((kind.name for kind in (RelationKind.QUERY, RelationKind.CORRELATION)), 0.5),
         **dict.fromkeys(("chronicle", "recent", "all"), 0.2),
         **dict.fromkeys((f"{each} aliases" for each in (1, 2, 3)), 0.1),
         **dict.fromkeys((f"{each} aliases" for each in (4, 5)), 0.03),
@@ -146,9 +154,9 @@ def test_rows_of_leaves_are_the_occurrences_of_queries() -> None:
     compared = 0
     for seed in SOME:
         case = generated(seed)
-        happened = Happened(case.policy, case.ontology, case.observations, case.instances, {})
+        happened = OccurrenceSet(case.policy, case.ontology, case.observations, case.instances, {})
         for relation in relations_of(case.policy):
-            if relation.kind is not Kind.QUERY:
+            if relation.kind is not RelationKind.QUERY:
                 continue
             [leaf] = leaves_of(case.policy, relation)
             rows = leaf_rows(leaf, case.observations, case.instances, case.ontology).to_pylist()
@@ -166,7 +174,7 @@ def test_rows_of_observations_carry_what_tests_read() -> None:
     for seed in SOME:
         case = generated(seed)
         for relation in relations_of(case.policy):
-            if relation.kind is Kind.CORRELATION:
+            if relation.kind is RelationKind.CORRELATION:
                 for leaf in leaves_of(case.policy, relation):
                     rows = leaf_rows(leaf, case.observations, case.instances, case.ontology)
                     assert rows.schema.names[len(BASE) :] == [".".join(scalar.path) for scalar in leaf.scalars]
@@ -180,7 +188,7 @@ def test_what_is_said_to_be_dead_is_in_no_match() -> None:
         found = list(dead_conditions(case.policy.conditions, case.policy.window))
         if not found:
             continue
-        happened = Happened(case.policy, case.ontology, case.observations, case.instances, case.keep)
+        happened = OccurrenceSet(case.policy, case.ontology, case.observations, case.instances, case.keep)
         met = [match.way for match in matches(happened)]
         written = Counter(literals_of(case.policy.conditions))
         for each in found:
@@ -190,9 +198,11 @@ def test_what_is_said_to_be_dead_is_in_no_match() -> None:
     assert dead > 20
 
 
-def _chosen(way: Way) -> set[Literal]:
+def _chosen(way: ChosenParts) -> set[ConditionLiteral]:
     return {
-        literal for each in way for literal in (each.absence.literals if isinstance(each, Held) else (each.literal,))
+        literal
+        for each in way
+        for literal in (each.absence.literals if isinstance(each, HeldAbsence) else (each.literal,))
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from situ.interpretation.references import References
+from situ.stages.conversion_state import VersionedStore
 
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -67,7 +67,7 @@ def test_references_equal_a_list_of_all_that_came(
     steps: list[tuple[str, str, int]], history: int, ttl: int, most: int
 ) -> None:
     bounds: dict[str, Any] = {"history": timedelta(seconds=history), "ttl": timedelta(seconds=ttl), "most": most}
-    fast, slow = References(**bounds), Slow(**bounds)
+    fast, slow = VersionedStore(**bounds), Slow(**bounds)
     for number, (what, key, second) in enumerate(steps):
         time = BEGIN + timedelta(seconds=second)
         if what == "add":
@@ -82,7 +82,7 @@ def test_references_equal_a_list_of_all_that_came(
 
 
 def test_what_came_and_went_leaves_nothing_behind() -> None:
-    references = References(history=timedelta(), ttl=timedelta(days=1), most=10)
+    references = VersionedStore(history=timedelta(), ttl=timedelta(days=1), most=10)
     for number in range(10_000):
         references.add(str(number), BEGIN + timedelta(milliseconds=number), {})
     assert len(references) == 10
@@ -93,7 +93,7 @@ def test_what_came_and_went_leaves_nothing_behind() -> None:
 
 
 def test_a_key_with_a_long_history_is_bounded_too() -> None:
-    references = References(history=timedelta(days=1), ttl=timedelta(days=1), most=10)
+    references = VersionedStore(history=timedelta(days=1), ttl=timedelta(days=1), most=10)
     for number in range(10_000):
         references.add("a", BEGIN + timedelta(milliseconds=number), {"value": number})
     assert len(list(references)) == 4096
@@ -102,7 +102,7 @@ def test_a_key_with_a_long_history_is_bounded_too() -> None:
 
 
 def test_times_at_the_beginning_of_all_times() -> None:
-    references = References(history=timedelta(days=1), ttl=timedelta(days=1), most=10)
+    references = VersionedStore(history=timedelta(days=1), ttl=timedelta(days=1), most=10)
     first = datetime(1, 1, 1, tzinfo=UTC)
     references.add("a", first, {"value": 1})
     assert references.find("a", first) == {"value": 1}

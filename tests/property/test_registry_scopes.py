@@ -13,14 +13,13 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from situ.deployment.tagging import check_tagged
-from situ.errors import SituError
+from situ.lang.problems import SituError
+from situ.lang.tags import TagSet
 from situ.registry import Registry, open_registry
-from situ.subscription import Advertisement, Subscription
-from situ.tags import TagSet
-from situ.visibility.difference import diff
-from situ.visibility.graph import Grant, Right, ScopeGraph
-from situ.visibility.operations import (
+from situ.routing import Advertisement, Subscription
+from situ.scopes.diff import diff_scopes
+from situ.scopes.graph import Grant, Right, ScopeGraph
+from situ.scopes.operations import (
     DropScope,
     GrantRights,
     JoinScope,
@@ -31,7 +30,8 @@ from situ.visibility.operations import (
     SetFilter,
     SetMode,
 )
-from situ.visibility.rights import Principal
+from situ.scopes.rights import Principal
+from situ.stages.check_tags import check_declaration_tags
 from tests.integration.test_registry_scopes import SCOPES, folder
 
 M = "membership"
@@ -102,7 +102,7 @@ def step(chance: random.Random, registry: Registry, project: Path) -> None:
 def check(registry: Registry, project: Path) -> None:
     deployment = registry.current()
     for each in (*deployment.advertisements.values(), *deployment.subscriptions.values()):
-        problems = check_tagged(deployment.scopes, each, zone="main")
+        problems = check_declaration_tags(deployment.scopes, each, zone="main")
         assert not [str(problem) for problem in problems if problem.is_error], each
     suspended = {each.key for each in registry.suspended()}
     assert not suspended & {each.key for each in registry.objects()}
@@ -135,7 +135,7 @@ def test_what_always_holds(seed: int) -> None:
             epochs = registry.epochs()
             assert [each.epoch for each in epochs] == [*range(registry.current().epoch, 0, -1)]
             assert all(each.difference.changes for each in epochs)
-            assert not diff(registry.at(epochs[0].deployment).scopes, registry.current().scopes).changes
+            assert not diff_scopes(registry.at(epochs[0].deployment).scopes, registry.current().scopes).changes
 
 
 def test_something_was_suspended() -> None:

@@ -6,15 +6,14 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 
-from situ.errors import Problems
-from situ.expr.runtime import FAILURES
-from situ.interpretation.convert import Converter
-from situ.interpretation.model import Context, Direction
-from situ.interpretation.replacing import as_root
-from situ.interpretation.transformation import Transformation, transformations
-from situ.types.decode import decode
-from situ.types.encode import encode
-from situ.types.model import Struct
+from situ.contexts.model import Context, Direction
+from situ.contexts.transform.converter import Converter
+from situ.contexts.transform.transformation import Transformation, transformations
+from situ.contexts.versions import as_root
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.problems import Problems
+from situ.lang.types.json_codec import decode, encode
+from situ.lang.types.model import Struct
 from tests.property.test_changes_of_contexts import replaced
 from tests.property.test_transformation import outcome
 from tests.transformations import ENVELOPE, Case, generated_case, make_attributes

@@ -8,13 +8,19 @@ from itertools import combinations
 
 import pytest
 
-from situ.errors import Problems
-from situ.interpretation.model import IDENTITY, KEEP, Context, Direction, Pattern, Qualifier, Rule
-from situ.interpretation.patterns import Step, Traversal, matches, print_pattern, read_pattern
-from situ.interpretation.precedence import key, rank
-from situ.interpretation.resolution import Place, Rules, expand, transforming
-from situ.types.model import DOUBLE, STRING, Attribute, ListOf, Named, Struct, Type
-from situ.types.table import Types
+from situ.contexts.model import IDENTITY, KEEP, Context, Direction, Pattern, Qualifier, Rule
+from situ.contexts.patterns import Traversal, TraversalStep, matches, print_pattern, read_pattern
+from situ.contexts.resolve_rules import (
+    ResolvedPlace,
+    RuleSet,
+    converted_places,
+    precedence_key,
+    rank_rules,
+    resolve_event_type,
+)
+from situ.lang.problems import Problems
+from situ.lang.types.model import DOUBLE, STRING, Attribute, ListOf, Named, Struct, Type
+from situ.lang.types.table import Types
 from tests import interpretation_reference as reference
 from tests.interpretation_reference import Level, Way
 
@@ -144,17 +150,17 @@ class World:
 def traversal(way: Way) -> Traversal:
     first, *others = way
     assert isinstance(first.type, Struct)
-    steps = (Step(attribute=level.attribute, elements=level.elements, type=level.type) for level in others)
+    steps = (TraversalStep(attribute=level.attribute, elements=level.elements, type=level.type) for level in others)
     return Traversal(event=first.type, steps=tuple(steps))
 
 
-def places(place: Place) -> Iterator[Place]:
+def places(place: ResolvedPlace) -> Iterator[ResolvedPlace]:
     yield place
     for each in place.below:
         yield from places(each)
 
 
-def resolved(place: Place) -> dict[Traversal, list[Rule]]:
+def resolved(place: ResolvedPlace) -> dict[Traversal, list[Rule]]:
     return {each.path: [each.rule, *each.beaten] if each.rule else [] for each in places(place)}
 
 
@@ -168,17 +174,17 @@ def hold_equal(seeds: range) -> tuple[int, int, int, int]:
     for world in worlds(seeds):
         for _ in range(RULE_SETS):
             context = world.context()
-            rules, visible = Rules.of(context, Direction.OUT), reference.visible_rules(context, Direction.OUT)
+            rules, visible = RuleSet.of(context, Direction.OUT), reference.visible_rules(context, Direction.OUT)
             depths = reference.depth(context)
             found: dict[Traversal, list[Rule]] = {}
             for event in world.events:
                 expected = reference.visit(event, visible, depths, world.table)
-                place = expand(event, rules, world.types)
+                place = resolve_event_type(event, rules, world.types)
                 found = resolved(place)
                 assert found == {traversal(way): matching for way, matching in expected.items()}
-                check_prefixes([each.path for each in transforming(place)])
+                check_prefixes([each.path for each in converted_places(place)])
             for path in world.dice.sample(list(found), min(5, len(found))):
-                assert rank(visible, path, depths.__getitem__) == found[path]
+                assert rank_rules(visible, path, depths.__getitem__) == found[path]
             total += 1
             converted += any(found.values())
             competing += any(len(matching) > 1 for matching in found.values())
@@ -219,8 +225,8 @@ def test_winner_does_not_depend_on_the_order_of_rules_with_different_patterns() 
             shuffled = Context(id=each.id, parent=shuffled, types=each.types, rules=shuffle(each.rules, world.dice))
         assert shuffled is not None
         for event in world.events:
-            expected = expand(event, Rules.of(context, Direction.OUT), world.types)
-            found = expand(event, Rules.of(shuffled, Direction.OUT), world.types)
+            expected = resolve_event_type(event, RuleSet.of(context, Direction.OUT), world.types)
+            found = resolve_event_type(event, RuleSet.of(shuffled, Direction.OUT), world.types)
             assert outcome(found) == outcome(expected)
 
 
@@ -238,7 +244,7 @@ def shuffle(rules: Sequence[Rule], dice: random.Random) -> tuple[Rule, ...]:
     )
 
 
-def outcome(place: Place) -> dict[Traversal, list[tuple[Pattern, str, str]]]:
+def outcome(place: ResolvedPlace) -> dict[Traversal, list[tuple[Pattern, str, str]]]:
     return {
         path: [(rule.pattern, rule.function, rule.context) for rule in ranked]
         for path, ranked in resolved(place).items()
@@ -253,8 +259,8 @@ def test_different_patterns_never_tie() -> None:
             path = traversal(way)
             for a, b in combinations(patterns, 2):
                 assert matches(a, path)
-                assert key(a, path) != key(b, path)
-                assert (key(a, path) < key(b, path)) == (reference.more_specific(a, b, way) < 0)
+                assert precedence_key(a, path) != precedence_key(b, path)
+                assert (precedence_key(a, path) < precedence_key(b, path)) == (reference.more_specific(a, b, way) < 0)
                 compared += 1
     assert compared > 5000
 
@@ -267,7 +273,11 @@ def test_pattern_that_says_more_wins() -> None:
             finer = refine(pattern, way, world.dice)
             assert matches(finer, path), (str(finer), str(pattern), str(path))
             if finer != pattern:
-                assert key(finer, path) < key(pattern, path), (str(finer), str(pattern), str(path))
+                assert precedence_key(finer, path) < precedence_key(pattern, path), (
+                    str(finer),
+                    str(pattern),
+                    str(path),
+                )
                 refined += 1
     assert refined > 1000
 

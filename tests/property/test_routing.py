@@ -11,20 +11,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from situ.errors import SituError
 from situ.event.instants import microseconds
 from situ.event.row import Row
-from situ.expr.limits import DEFAULT_LIMITS
-from situ.expr.simplify import simplify
-from situ.expr.tree import Node
-from situ.subscription import Subscription
-from situ.subscription.filter import read_filter
-from situ.subscription.reference import Reference
-from situ.subscription.routing import Routed, Routing, compile_routing
-from situ.subscription.shapes import Shapes
-from situ.subscription.targets import group_of
-from situ.types.encode import encode
-from situ.types.model import (
+from situ.lang.expr.limits import DEFAULT_LIMITS
+from situ.lang.expr.simplify import simplify
+from situ.lang.expr.tree import Node
+from situ.lang.problems import SituError
+from situ.lang.types.json_codec import encode
+from situ.lang.types.model import (
     BOOLEAN,
     BYTES,
     DATE,
@@ -41,8 +35,13 @@ from situ.types.model import (
     Struct,
     plain,
 )
-from situ.types.table import Types
+from situ.lang.types.table import Types
+from situ.routing import Subscription
+from situ.routing.delivery_groups import group_of
+from situ.routing.filter import FilterTemplates, read_filter
+from situ.routing.routing_table import RoutedRows, RoutingTable, compile_routing
 from tests.expressions import LINE, ROW, UNITS, Generator, make_row
+from tests.oracles.routing import NaiveRouting
 
 THING = Struct(
     "Thing",
@@ -214,14 +213,14 @@ def row_of(event: Struct, data: dict[str, Any], number: int, dice: random.Random
     )
 
 
-def compiled(subscriptions: Mapping[str, Subscription], previous: Routing | None = None) -> Routing:
+def compiled(subscriptions: Mapping[str, Subscription], previous: RoutingTable | None = None) -> RoutingTable:
     return compile_routing(types=TYPES, functions={}, subscriptions=subscriptions, previous=previous)
 
 
-def expected(rows: Sequence[Row], subscriptions: Mapping[str, Subscription]) -> Routed:
+def expected(rows: Sequence[Row], subscriptions: Mapping[str, Subscription]) -> RoutedRows:
     """What is delivered, by the obvious evaluation of every subscription."""
-    reference = Reference(types=TYPES, functions={}, subscriptions=subscriptions)
-    routed = Routed()
+    reference = NaiveRouting(types=TYPES, functions={}, subscriptions=subscriptions)
+    routed = RoutedRows()
     for place, row in enumerate(rows):
         wanting = [subscriptions[id] for id in reference.match(row)]
         for group in sorted({group_of(each) for each in wanting if each.durable}):
@@ -232,8 +231,8 @@ def expected(rows: Sequence[Row], subscriptions: Mapping[str, Subscription]) -> 
     return routed
 
 
-def one_by_one(routing: Routing, rows: Sequence[Row]) -> Routed:
-    routed = Routed()
+def one_by_one(routing: RoutingTable, rows: Sequence[Row]) -> RoutedRows:
+    routed = RoutedRows()
     for place, row in enumerate(rows):
         found = routing.route_one(row)
         routed.durable.extend((place, group) for _, group in found.durable)
@@ -254,7 +253,7 @@ def test_routing_is_evaluating_everything(seed: int) -> None:
     wanted = expected(rows, subscriptions)
     assert routing.route(rows) == wanted
     assert one_by_one(routing, rows) == wanted
-    reference = Reference(types=TYPES, functions={}, subscriptions=subscriptions)
+    reference = NaiveRouting(types=TYPES, functions={}, subscriptions=subscriptions)
     for row in rows[:20]:
         assert {id for id in subscriptions if routing.matches(id, row)} == reference.match(row)
 
@@ -298,7 +297,7 @@ def test_a_changed_snapshot_is_a_fresh_one(seed: int) -> None:
     rows = [users.row(number) for number in range(50)]
     subscriptions: dict[str, Subscription] = {}
     routing = compiled(subscriptions)
-    earlier: list[tuple[Routing, Routed]] = []
+    earlier: list[tuple[RoutingTable, RoutedRows]] = []
     for step in range(40):
         changed = dict(subscriptions)
         for id in users.dice.sample(sorted(changed), min(len(changed), users.dice.randrange(3))):
@@ -325,7 +324,7 @@ def test_a_changed_snapshot_is_a_fresh_one(seed: int) -> None:
 
 
 def test_a_filter_by_its_shape_is_the_filter_read() -> None:
-    users, shapes, marked = Users(7), Shapes(), 0
+    users, shapes, marked = Users(7), FilterTemplates(), 0
 
     def read(where: str) -> Node:
         nonlocal marked
@@ -359,7 +358,7 @@ def test_a_filter_by_its_shape_is_the_filter_read() -> None:
     ],
 )
 def test_texts_that_matter_are_read(where: str) -> None:
-    shapes = Shapes()
+    shapes = FilterTemplates()
     for other in ("'zz'", "'q'", "'x'"):
         text = where.replace("'a'", other)
 

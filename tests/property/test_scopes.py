@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import random
 
-from situ.documents import parse_json
-from situ.errors import Problems
-from situ.visibility.change import Known, change
-from situ.visibility.check_graph import check_graph
-from situ.visibility.difference import diff
-from situ.visibility.graph import Grant, ScopeGraph
-from situ.visibility.json_form import scopes_as_json, scopes_from_json
-from situ.visibility.load_scopes import load_scopes
-from situ.visibility.operations import (
+from situ.lang.documents import parse_json
+from situ.lang.problems import Problems
+from situ.scopes.change import ScopeChangeEnvironment, change
+from situ.scopes.diff import diff_scopes
+from situ.scopes.graph import Grant, ScopeGraph
+from situ.scopes.json_form import scopes_as_json, scopes_from_json
+from situ.scopes.load_scopes import check_graph, load_scopes
+from situ.scopes.operations import (
     DropScope,
     GrantRights,
     JoinScope,
@@ -26,11 +25,11 @@ from situ.visibility.operations import (
     SetLink,
     SetMode,
 )
-from situ.visibility.reference import visible
-from situ.visibility.rights import Principal
+from situ.scopes.rights import Principal
+from tests.oracles.visibility import visible
 from tests.scopes import FILTERS, TEXTS, make_event, make_graph, make_tags
 
-KNOWN = Known(filters=FILTERS)
+KNOWN = ScopeChangeEnvironment(filters=FILTERS)
 
 
 def make_operation(dice: random.Random, graph: ScopeGraph) -> Operation:
@@ -78,7 +77,7 @@ def test_changes_are_sound_and_done_twice_are_nothing() -> None:
             operation = make_operation(dice, graph)
             changed = change(graph, operation, by, KNOWN, epoch=epoch, current=epoch)
             assert changed.refused <= (changed.graph is graph)
-            assert not diff(graph, changed.graph).changes or changed.graph is not graph
+            assert not diff_scopes(graph, changed.graph).changes or changed.graph is not graph
             problems = Problems()
             assert check_graph(changed.graph, problems) == changed.graph, (seed, operation)
             assert list(problems) == []
@@ -104,7 +103,7 @@ def test_what_does_not_narrow_hides_nothing() -> None:
             lost = any(
                 visible(graph, event, ad, sub) and not visible(after, event, ad, sub) for ad, sub, event in pairs
             )
-            narrows = diff(graph, after).narrows
+            narrows = diff_scopes(graph, after).narrows
             assert narrows or not lost, (seed, operation)
             looked_at += not narrows and after is not graph
             hidden += lost

@@ -7,14 +7,12 @@ import re
 from collections import Counter
 from dataclasses import replace
 
-from situ.deployment.plan import compile_plan
-from situ.edge import deliver
-from situ.edge.interpret import word
-from situ.edge.route import route
 from situ.event.lines import encode_rows
 from situ.event.message import Message, split_lines
 from situ.event.seal import seal_of
-from situ.pipeline.deliver import Delivery
+from situ.stages import deliver
+from situ.stages.deliver import DeliveryBatcher
+from situ.stages.plan import compile_plan, interpret_out, route
 from tests.property.test_seeing import make_deployment, make_row
 from tests.scopes import make_graph, make_tags
 
@@ -47,9 +45,9 @@ def test_both_engines_seal_what_leaves_and_nothing_else() -> None:
         rows = [made[0] for number in range(12) if (made := make_row(dice, number, deployment)) is not None]
         plan.seeing.stamp(rows)
         for row in rows:
-            worded = word([row], encode_rows([row]), route([row], plan), plan)
+            worded = interpret_out([row], encode_rows([row]), route([row], plan), plan)
             edge = [*deliver.durable([row], worded, plan), *deliver.live(worded, plan)]
-            delivery = Delivery(plan)
+            delivery = DeliveryBatcher(plan)
             spark = [*delivery.add([row], worded), *delivery.finish()]
             for about in ("live", "out"):
                 keys = keys_in(edge, about)

@@ -9,17 +9,17 @@ from dataclasses import replace
 
 import pytest
 
-from situ.deployment import Deployment
-from situ.deployment.plan import Plan, compile_plan
 from situ.event.instants import microseconds
 from situ.event.lines import bare_line, decode_line, encode_row, encode_rows, stamped_line, stamped_lines
 from situ.event.row import Row
-from situ.subscription.model import Advertisement, Client, Subscription
-from situ.subscription.reference import Reference
-from situ.tags import TagSet
-from situ.visibility.graph import ScopeGraph
-from situ.visibility.reference import visible
-from situ.visibility.stamping import RootEvent
+from situ.lang.tags import TagSet
+from situ.model import Deployment
+from situ.routing.model import Advertisement, ClientDeclaration, Subscription
+from situ.scopes.graph import ScopeGraph
+from situ.scopes.stamp import RootEvent
+from situ.stages.plan import Plan, compile_plan
+from tests.oracles.routing import NaiveRouting
+from tests.oracles.visibility import visible
 from tests.scopes import TYPES, changed, make_event, make_graph, make_tags
 
 WHERES = {
@@ -51,7 +51,9 @@ def make_deployment(dice: random.Random, graph: ScopeGraph, tags: Sequence[TagSe
             scopes=dice.choice(tags),
         )
         subs[sub.id] = sub
-    clients = {name: Client(name=name) for name in sorted({each.client for each in (*ads.values(), *subs.values())})}
+    clients = {
+        name: ClientDeclaration(name=name) for name in sorted({each.client for each in (*ads.values(), *subs.values())})
+    }
     return Deployment(types=TYPES, scopes=graph, clients=clients, advertisements=ads, subscriptions=subs)
 
 
@@ -100,7 +102,7 @@ def expected(
     deployment: Deployment, graphs: Sequence[ScopeGraph], rows: Sequence[tuple[Row, RootEvent]]
 ) -> set[tuple[int, str]]:
     """By the rules alone: who wants an event, and sees it in each of these graphs."""
-    wanted = Reference(types=TYPES, functions={}, subscriptions=deployment.subscriptions)
+    wanted = NaiveRouting(types=TYPES, functions={}, subscriptions=deployment.subscriptions)
     return {
         (place, id)
         for place, (row, event) in enumerate(rows)

@@ -15,24 +15,26 @@ import pytest
 from msgspec.structs import replace
 
 from situ.event.row import Row
-from situ.quality.expectation import Aggregate
-from situ.quality.shape import Each, Limit, Shape, Suppress, Thin
-from situ.quality.shaping import reference
+from situ.quality.model.declarations import Aggregate
+from situ.quality.model.shapes import EventFloor, Limit, Shape, Suppress, Thin
 from situ.quality.shaping.shaper import LATE, REASONS, Shaper, shape_of
-from situ.quality.shaping.suppress import Told
-from situ.quality.shaping.track import Patience
+from situ.quality.shaping.suppress import LastPassed
+from situ.quality.shaping.watermark import LatenessBounds
 from tests.histories import MINUTE, SECOND, START, history, portions, read
+from tests.oracles import shaping as reference
 
 NORMAL, LONG = 400, 20_000
 CASES = pytest.mark.parametrize("cases", [NORMAL, pytest.param(LONG, marks=pytest.mark.soak)])
 FAR = START + 10**14
 
 
-def patience_of(dice: random.Random) -> Patience:
-    return Patience(lateness=dice.choice([0, 2, 20]) * SECOND, idle=10 * SECOND)
+def patience_of(dice: random.Random) -> LatenessBounds:
+    return LatenessBounds(lateness=dice.choice([0, 2, 20]) * SECOND, idle=10 * SECOND)
 
 
-def run(shape: Shape, rows: Sequence[Row], patience: Patience, dice: random.Random, *, to_the_end: bool) -> list[Row]:
+def run(
+    shape: Shape, rows: Sequence[Row], patience: LatenessBounds, dice: random.Random, *, to_the_end: bool
+) -> list[Row]:
     """What the filters give, in batches; now and then they are written down and read again."""
     shaper = Shaper("desk/s", shape, patience, read)
     found: list[Row] = []
@@ -55,7 +57,7 @@ def run(shape: Shape, rows: Sequence[Row], patience: Patience, dice: random.Rand
     return found
 
 
-def apart(shape: Shape, rows: Sequence[Row], patience: Patience, dice: random.Random) -> list[Row]:
+def apart(shape: Shape, rows: Sequence[Row], patience: LatenessBounds, dice: random.Random) -> list[Row]:
     """The same if each client is somebody else's to work on."""
     clients = {row.client for row in rows}
     return [
@@ -123,7 +125,7 @@ def test_thinning_in_order_keeps_to_its_bounds(cases: int) -> None:
         rows = sorted(history(dice, lateness=0), key=lambda row: row.time)
         rows = [replace(row, recv=row.time) for row in rows]
         thin = Thin(limits=(limit,))
-        found = run(Shape(thin=thin), rows, Patience(lateness=0, idle=SECOND), dice, to_the_end=True)
+        found = run(Shape(thin=thin), rows, LatenessBounds(lateness=0, idle=SECOND), dice, to_the_end=True)
         for source in {row.source for row in rows}:
             own = [row.time for row in rows if row.source == source]
             kept = [row.time for row in found if row.source == source]
@@ -149,8 +151,8 @@ def test_what_is_not_good_enough_is_dropped_as_the_reference_says(cases: int) ->
         patience = patience_of(dice)
         rows = history(dice, lateness=patience.lateness)
         each = (
-            Each(about="confidence", floor=dice.choice([0, 75, 80.5, 100]), keep_missing=dice.random() < 0.5),
-            Each(about="freshness", floor=dice.choice([0, 0.5, 1.25, 20])),
+            EventFloor(about="confidence", floor=dice.choice([0, 75, 80.5, 100]), keep_missing=dice.random() < 0.5),
+            EventFloor(about="freshness", floor=dice.choice([0, 0.5, 1.25, 20])),
         )
         sources = dice.choice([None, frozenset({"p"}), frozenset()])
         expected = reference.selected(rows, sources)
@@ -206,8 +208,8 @@ def test_the_latest_is_never_further_away_than_two_places_together_allow(cases: 
     suppressed = 0
     for seed in range(cases):
         dice = random.Random(seed)
-        at_publisher: Told[int] | None = None
-        at_router: Told[int] | None = None
+        at_publisher: LastPassed[int] | None = None
+        at_router: LastPassed[int] | None = None
         share, whole = 0, 0
         delivered: int | None = None
         for time in range(dice.randint(1, 60)):
@@ -220,7 +222,7 @@ def test_the_latest_is_never_further_away_than_two_places_together_allow(cases: 
                 if at_router is not None and (held := at_router.lowered(whole - share)) is not None:
                     delivered = held
             if at_publisher is None:
-                at_publisher, at_router, delivered = Told(value, time, time), Told(value, time, time), value
+                at_publisher, at_router, delivered = LastPassed(value, time, time), LastPassed(value, time, time), value
             elif at_publisher.passes(value, time, value, share, None):
                 assert at_router is not None
                 delivered = _after(at_router, value, time, whole - share, delivered)
@@ -231,7 +233,7 @@ def test_the_latest_is_never_further_away_than_two_places_together_allow(cases: 
     assert suppressed > cases
 
 
-def _after(told: Told[int], value: int, time: int, delta: float, delivered: int | None) -> int | None:
+def _after(told: LastPassed[int], value: int, time: int, delta: float, delivered: int | None) -> int | None:
     return value if told.passes(value, time, value, delta, None) else delivered
 
 
@@ -283,7 +285,7 @@ def test_filters_stand_one_behind_the_other() -> None:
         rows = history(dice, lateness=patience.lateness)
         shape = Shape(
             sources=frozenset({"p"}),
-            each=(Each(about="confidence", floor=60, keep_missing=True),),
+            each=(EventFloor(about="confidence", floor=60, keep_missing=True),),
             suppress=(make_suppress(dice, ""),),
             thin=Thin(limits=(make_limit(dice),)),
         )

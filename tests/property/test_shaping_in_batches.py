@@ -11,21 +11,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from situ.bus.names import Names, shard_of, shards_of
-from situ.deployment.plan import Plan, compile_plan
 from situ.event.lines import decode_line
 from situ.event.message import Message, split_lines
 from situ.event.row import Row
-from situ.pipeline import shape as stage
-from situ.pipeline.counters import decode_counts
-from situ.pipeline.dispatch import Dispatch
-from situ.pipeline.measure import BatchMeasuring, TaskMeasuring
-from situ.pipeline.offsets import Offset
-from situ.pipeline.shape import ShapingStore
-from situ.quality.panes import Pane
-from situ.quality.shape import Limit, Shape, Suppress, Thin
-from situ.quality.whom import Whom
-from situ.subscription.targets import group_of
+from situ.event.subjects import BusNames, shard_of, shards_of
+from situ.quality.measurement.meter import MeasuredPublishers
+from situ.quality.measurement.panes import Pane
+from situ.quality.model.shapes import Limit, Shape, Suppress, Thin
+from situ.routing.delivery_groups import group_of
+from situ.spark import state_store as stage
+from situ.spark.checkpoint import Offset
+from situ.spark.dispatch import DispatchTask
+from situ.spark.frames import decode_counts
+from situ.spark.measure import BatchMeter, TaskMeter
+from situ.spark.state_store import ShapeStateStore
+from situ.stages.plan import Plan, compile_plan
 from tests.conformance.shaped import LATENESS, PUBLISHERS, World, make_world
 from tests.conformance.test_shaping_edge import check
 from tests.histories import SECOND, START
@@ -43,8 +43,8 @@ def work(
     for number in range(end.partitions):
         shards = shards_of(number, end.partitions) if end.partitions > 1 else ()
         own = [[_copy(row)] for row in rows if not shards or shard_of(row.client) in shards]
-        store = ShapingStore(folder, begin, end, shards)
-        dispatch = Dispatch(plan, end.clock, None, store, former)
+        store = ShapeStateStore(folder, begin, end, shards)
+        dispatch = DispatchTask(plan, end.clock, None, store, former)
         found += dispatch.messages(own)
         dispatch.finish()
         for key, count in dispatch.counts().dropped.items():
@@ -58,7 +58,7 @@ def _copy(row: Row) -> Row:
 
 
 def delivered(plan: Plan, messages: Sequence[Message]) -> dict[str, list[Row]]:
-    names = Names(plan.zone)
+    names = BusNames(plan.zone)
     found: dict[str, list[Row]] = {id: [] for id in plan.shapes.by_id}
     for message in messages:
         id = plan.shapes.groups.get(names.group_of(message.subject))
@@ -78,7 +78,7 @@ def run(folder: Path, world: World, dice: random.Random) -> dict[str, list[Row]]
         first, dropped = work(plan, folder, rows, offset, end)
         if dice.random() < 0.3:  # it is repeated, by other processes or the same
             if dice.random() < 0.5:
-                stage._in_hand.clear()
+                stage._held_shapes.clear()
             again = work(plan, folder, rows, offset, end)
             assert [(each.subject, each.id, each.body) for each in again[0]] == [
                 (each.subject, each.id, each.body) for each in first
@@ -86,7 +86,7 @@ def run(folder: Path, world: World, dice: random.Random) -> dict[str, list[Row]]
             assert again[1] == dropped
         messages += first
         if dice.random() < 0.2:
-            stage._in_hand.clear()
+            stage._held_shapes.clear()
         offset, at = end, at + len(rows)
     return delivered(plan, messages)
 
@@ -97,7 +97,7 @@ def test_tasks_of_batches_shape_as_the_reference_does(tmp_path: Path, seed: int)
     if seed % 2:
         alone = {id: each for id, each in world.shapes.items() if each.thin is None or not each.thin.across}
         world = replace(world, shapes=alone)
-    stage._in_hand.clear()
+    stage._held_shapes.clear()
     check(world, run(tmp_path, world, random.Random(seed)), now=0)
 
 
@@ -117,7 +117,7 @@ def test_a_batch_without_events_lets_go_what_another_plan_or_time_lets_go(tmp_pa
     lower = {"desk/s0": Shape(suppress=(Suppress(attribute="value", delta=0.0),)), "desk/s1": held}
     other = compile_plan(replace(deployment, shapes=lower).at_version(2), plan)
     later = Offset(seq=40, version=2, clock=CLOCK + 1)
-    stage._in_hand.clear()
+    stage._held_shapes.clear()
     told = delivered(other, work(other, tmp_path, (), end, later, plan)[0])
     assert 0 < len(told["desk/s0"]) <= len(sources)
     assert not {row.key for row in told["desk/s0"]} & {row.key for row in before["desk/s0"]}
@@ -125,10 +125,10 @@ def test_a_batch_without_events_lets_go_what_another_plan_or_time_lets_go(tmp_pa
 
     unshaped = compile_plan(replace(deployment, shapes={}).at_version(3), other)
     last = Offset(seq=40, version=3, clock=CLOCK + 2)
-    names = Names(plan.zone)
+    names = BusNames(plan.zone)
     released = [names.group_of(each.subject) for each in work(unshaped, tmp_path, (), later, last, other)[0]]
     assert set(released) == {group for group, id in plan.shapes.groups.items() if id == "desk/s1"}
-    assert not ShapingStore(tmp_path, last, last).is_left_behind
+    assert not ShapeStateStore(tmp_path, last, last).is_left_behind
 
     late = Offset(seq=40, version=2, clock=world.end)
     let_go = delivered(other, work(other, tmp_path, (), later, late, other)[0])
@@ -138,14 +138,14 @@ def test_a_batch_without_events_lets_go_what_another_plan_or_time_lets_go(tmp_pa
 def test_tasks_tell_what_they_measured(tmp_path: Path) -> None:
     world = make_world(6, start=START, events=100, shapes=1)
     plan = compile_plan(world.deployment(tmp_path / "project").at_version(1))
-    measured = BatchMeasuring(plan.deployment.settings)
+    measured = BatchMeter(plan.deployment.settings)
     assert measured.until(START) is None
     panes: list[Pane] = []
     for begin in range(0, len(world.rows), 30):
         rows, counts = world.rows[begin : begin + 30], []
         for number in range(2):
             own = [[_copy(row)] for row in rows if shard_of(row.client) in shards_of(number, 2)]
-            dispatch = Dispatch(plan, CLOCK, measuring=TaskMeasuring(Whom(frozenset(PUBLISHERS[:3]))))
+            dispatch = DispatchTask(plan, CLOCK, measuring=TaskMeter(MeasuredPublishers(frozenset(PUBLISHERS[:3]))))
             assert len(list(dispatch.messages(own))) > 0 or not own
             dispatch.finish()
             counts += decode_counts([dispatch.counts().encode()])

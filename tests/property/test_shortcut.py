@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from situ.errors import Problems
-from situ.expr.runtime import FAILURES
-from situ.interpretation.convert import Converter
-from situ.interpretation.model import Direction
-from situ.interpretation.shortcut import shortcut
-from situ.interpretation.transformation import transformations
-from situ.types.decode import decode
-from situ.types.encode import encode
+from situ.contexts.model import Direction
+from situ.contexts.transform.converter import Converter
+from situ.contexts.transform.round_trip import check_shortcut
+from situ.contexts.transform.transformation import transformations
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.problems import Problems
+from situ.lang.types.json_codec import decode, encode
 from tests.context_files import load
 from tests.transformations import ENVELOPE, make_attributes
 
@@ -183,7 +182,7 @@ def judge(seeds: range) -> None:
             continue
         into = transformations(context, Direction.IN, Problems()).get("U")
         outbound = transformations(context, Direction.OUT, Problems())
-        found = shortcut(into, outbound)
+        found = check_shortcut(into, outbound)
         if into is None or "T" not in outbound:
             continue
         there, back = Converter(into), Converter(outbound["T"])

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from situ.quality import skyline as skylines
-from situ.quality.property import Point
-from situ.quality.rows import Columns
-from situ.quality.skyline import Key, Skyline, dominates
+from situ.quality.match import pools as skylines
+from situ.quality.match.point_matrix import PropertyColumns
+from situ.quality.match.pools import Key, Skyline, dominates
+from situ.quality.model.declarations import Point
 
 NORMAL, LONG = 300, 4_000
 
@@ -49,7 +49,7 @@ def test_a_kept_skyline_is_the_one_that_is_found_anew(cases: int, few: int, monk
     for seed in range(cases):
         dice = random.Random(seed)
         dimensions, levels = dice.randint(1, 5), dice.choice((1, 3, 100))
-        skyline, points = Skyline(Columns()), dict[Key, Point]()
+        skyline, points = Skyline(PropertyColumns()), dict[Key, Point]()
         keys = [(f"p{number}", mode) for number in range(dice.choice((3, 8, 25))) for mode in range(2)]
         for _ in range(dice.choice((10, 60))):
             if dice.random() < 0.15:
@@ -82,7 +82,7 @@ def test_many_at_once_in_any_order_and_any_parts_give_the_same() -> None:
     for parts in (1, 2, 7):
         keys = list(points)
         dice.shuffle(keys)
-        skyline = Skyline(Columns())
+        skyline = Skyline(PropertyColumns())
         for part in (keys[start::parts] for start in range(parts)):
             skyline.put_new(part, skyline.points.columns.matrix([points[key] for key in part]))
         assert set(skyline.members.keys) == expected
@@ -90,7 +90,7 @@ def test_many_at_once_in_any_order_and_any_parts_give_the_same() -> None:
 
 
 def test_of_equal_points_the_smallest_key_stands_for_all() -> None:
-    skyline = Skyline(Columns())
+    skyline = Skyline(PropertyColumns())
     for name in ("b", "c", "a", "d"):
         skyline.put((name, 0), {"rate": 1.0})
     assert skyline.members.keys == [("a", 0)]
@@ -102,7 +102,7 @@ def test_a_richer_point_dominates_a_poorer_and_never_the_other_way_round() -> No
     rich, poor = {"rate": 1.0, "trust": 0.0}, {"rate": 1.0}
     assert dominates(rich, poor)
     assert not dominates(poor, rich)
-    skyline = Skyline(Columns())
+    skyline = Skyline(PropertyColumns())
     skyline.put(("poor", 0), poor)
     skyline.put(("rich", 0), rich)
     assert skyline.members.keys == [("rich", 0)]

@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from situ.errors import SituError
-from situ.sources import Kind, Source, Table, make_table
-from situ.types.model import LONG, STRING, TIMESTAMP, Attribute, Struct
+from situ.lang.problems import SituError
+from situ.lang.types.model import LONG, STRING, TIMESTAMP, Attribute, Struct
+from situ.sources import Source, SourceKind, Table, make_table
 
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
 COLUMNS = (
@@ -20,7 +20,7 @@ COLUMNS = (
     Attribute(name="n", type=LONG),
     Attribute(name="t", type=TIMESTAMP, optional=True),
 )
-SOURCE = Source(name="s", kind=Kind.CSV, place="s.csv", row=Struct("", COLUMNS))
+SOURCE = Source(name="s", kind=SourceKind.CSV, place="s.csv", row=Struct("", COLUMNS))
 
 texts = st.none() | st.sampled_from(["x", "y", ""])
 numbers = st.none() | st.integers(0, 2)

@@ -9,18 +9,15 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from situ.quality import standing as standing_module
-from situ.quality.expectation import Expectation
-from situ.quality.listed import asked_by
-from situ.quality.matching import Match, State, match
-from situ.quality.operating import slope
-from situ.quality.profile import Profile
-from situ.quality.provided import Provided
-from situ.quality.reference import match_by_enumeration
-from situ.quality.rows import Columns
-from situ.quality.skyline import Skyline
-from situ.quality.standing import Standing
+from situ.quality.match import match_index as standing_module
+from situ.quality.match.match_index import MatchIndex
+from situ.quality.match.point_matrix import PropertyColumns, floors_of
+from situ.quality.match.pools import ProfileMatrix, Skyline
+from situ.quality.match.satisfaction import QualityMatch, Satisfaction, match
+from situ.quality.model.allocation_problem import slope
+from situ.quality.model.declarations import Expectation, Profile
 from tests.offered import PROPERTIES, make_expectation, make_profile
+from tests.oracles.quality_match import match_by_enumeration
 
 NORMAL, LONG = 5_000, 20_000
 """Cases: expectations whose state is compared after a change."""
@@ -37,11 +34,11 @@ class World:
         pools = self.expectations[id][1]
         return [profile for profile, pool in self.profiles.values() if pool in pools]
 
-    def matched(self) -> dict[str, Match]:
+    def matched(self) -> dict[str, QualityMatch]:
         return {id: match(each, self.relevant(id)) for id, (each, _) in self.expectations.items()}
 
 
-def make_change(dice: random.Random, world: World, standing: Standing) -> frozenset[str]:
+def make_change(dice: random.Random, world: World, standing: MatchIndex) -> frozenset[str]:
     """Something happens, to the world and to what is kept of it."""
     pools = [f"pool{number}" for number in range(3)]
     publisher, id = f"p{dice.randrange(8)}", f"x{dice.randrange(12)}"
@@ -75,26 +72,26 @@ def make_change(dice: random.Random, world: World, standing: Standing) -> frozen
     return standing.put_many(profiles, expectations)
 
 
-def assert_stands(world: World, standing: Standing, matched: dict[str, Match]) -> None:
+def assert_stands(world: World, standing: MatchIndex, matched: dict[str, QualityMatch]) -> None:
     assert standing.states() == {id: each.state for id, each in matched.items()}
     for id, each in matched.items():
         assert standing.match(id) == each
         assert standing.relevant(id) == tuple(sorted(profile.id for profile in world.relevant(id)))
         witness = standing.witness(id)
-        if world.expectations[id][0].publishers == 1 and each.state is not State.UNSATISFIED:
-            assert witness in (each.now if each.state is State.SATISFIED else each.able)
+        if world.expectations[id][0].publishers == 1 and each.state is not Satisfaction.UNSATISFIED:
+            assert witness in (each.now if each.state is Satisfaction.SATISFIED else each.able)
         else:
             assert witness is None
 
 
 @pytest.mark.parametrize("cases", [NORMAL, pytest.param(LONG, marks=pytest.mark.soak)])
 def test_kept_states_are_those_of_matching_against_all_profiles(cases: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: Counter[State] = Counter()
+    seen: Counter[Satisfaction] = Counter()
     seed = 0
     while seen.total() < cases:
         dice = random.Random(seed)
         monkeypatch.setattr(standing_module, "_FEW", dice.choice((0, 16)))
-        world, standing = World(), Standing()
+        world, standing = World(), MatchIndex()
         before = world.matched()
         for _ in range(25):
             changed = make_change(dice, world, standing)
@@ -117,7 +114,7 @@ def test_two_skylines_say_what_all_profiles_say_and_neither_is_enough(cases: int
             make_profile(dice, f"p{number}", properties=PROPERTIES[: dice.randint(2, 3)])
             for number in range(dice.randint(0, 6))
         ]
-        now, able = Skyline(Columns()), Skyline(Columns())
+        now, able = Skyline(PropertyColumns()), Skyline(PropertyColumns())
         for profile in profiles:
             now.put((profile.id, 0), profile.current())
             for place, point in enumerate(profile.reach()):
@@ -127,11 +124,13 @@ def test_two_skylines_say_what_all_profiles_say_and_neither_is_enough(cases: int
         satisfied = any(expectation.is_met_by(by_id[id].current()) for id, _ in now.members.keys)
         reached = any(expectation.is_met_by(by_id[id].reach()[place]) for id, place in able.members.keys)
         state = match_by_enumeration(expectation, profiles).state
-        assert state is (State.SATISFIED if satisfied else State.SATISFIABLE if reached else State.UNSATISFIED), seed
-        wrong["by reach alone"] += state is State.SATISFIED and not any(
+        assert state is (
+            Satisfaction.SATISFIED if satisfied else Satisfaction.SATISFIABLE if reached else Satisfaction.UNSATISFIED
+        ), seed
+        wrong["by reach alone"] += state is Satisfaction.SATISFIED and not any(
             expectation.is_met_by(by_id[id].current()) for id, _ in able.members.keys
         )
-        wrong["by current values alone"] += state is State.SATISFIABLE and not any(
+        wrong["by current values alone"] += state is Satisfaction.SATISFIABLE and not any(
             expectation.is_met_by(point) for id, _ in now.members.keys for point in by_id[id].reach()
         )
     assert min(wrong["by reach alone"], wrong["by current values alone"]) > cases / 500, wrong
@@ -141,7 +140,7 @@ def test_profiles_of_pools_that_are_not_relevant_change_nothing() -> None:
     tried = 0
     for seed in range(200):
         dice = random.Random(seed)
-        standing = Standing()
+        standing = MatchIndex()
         standing.put_many(
             [(make_profile(dice, f"p{number}"), "mine") for number in range(4)],
             [(make_expectation(dice, f"x{number}", several=0.2), frozenset({"mine"})) for number in range(10)],
@@ -150,7 +149,9 @@ def test_profiles_of_pools_that_are_not_relevant_change_nothing() -> None:
         for number in range(4):
             other = make_profile(dice, f"q{number}")
             assert standing.put_profile(other, "theirs") == frozenset()
-            tried += any(match(make_expectation(dice, "y"), [other]).state is not State.UNSATISFIED for _ in range(5))
+            tried += any(
+                match(make_expectation(dice, "y"), [other]).state is not Satisfaction.UNSATISFIED for _ in range(5)
+            )
         assert standing.states() == states
     assert tried > 100
 
@@ -160,11 +161,11 @@ def test_what_many_ask_and_provide_is_what_each_asks_and_provides() -> None:
         dice = random.Random(seed)
         profiles = [make_profile(dice, f"p{number}") for number in range(dice.randrange(6))]
         asking = [make_expectation(dice, f"x{number}") for number in range(dice.randrange(6))]
-        columns = Columns()
+        columns = PropertyColumns()
         places = sorted(dice.sample(range(len(profiles)), len(profiles) // 2))
-        found = Provided({each.id: each for each in profiles}).of(places, columns)
+        found = ProfileMatrix({each.id: each for each in profiles}).of(places, columns)
         chosen = sorted(dice.sample(range(len(asking)), len(asking) // 2))
-        (floors,) = asked_by(asking).of(chosen, columns)
+        (floors,) = floors_of(asking).of(chosen, columns)
         given = [profiles[place] for place in places]
         assert found.keys == [(each.id, place) for each in given for place in range(len(each.reach()))], seed
         for matrix, points in (

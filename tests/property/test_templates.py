@@ -8,21 +8,30 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from situ.errors import Location, SituError
-from situ.situation.actions.templates import Facts, Reference, Template, parse_template, render, render_text
+from situ.lang.problems import Location, SituError
+from situ.policies.actions.templates import (
+    Template,
+    TemplateFacts,
+    TemplateReference,
+    parse_template,
+    render_template,
+    render_text,
+)
 
 names = st.sampled_from(("A", "B", "room-1", "policy", "situation", "detection", "time", "x_1"))
 references = st.one_of(
-    st.builds(Reference, names),
-    st.builds(Reference, names.filter(lambda name: name in ("A", "B")), st.sampled_from(("id", "name", "at", "since"))),
-    st.sampled_from((Reference("1"), Reference("2"), Reference("$TOKEN"))),
+    st.builds(TemplateReference, names),
+    st.builds(
+        TemplateReference, names.filter(lambda name: name in ("A", "B")), st.sampled_from(("id", "name", "at", "since"))
+    ),
+    st.sampled_from((TemplateReference("1"), TemplateReference("2"), TemplateReference("$TOKEN"))),
 )
 texts = st.text(st.characters(exclude_categories=("Cs",)), min_size=1).filter(lambda text: "$" not in text)
 
 
 @st.composite
 def templates(draw: st.DrawFn) -> Template:
-    parts: list[str | Reference] = []
+    parts: list[str | TemplateReference] = []
     for part in draw(st.lists(texts | references, max_size=6)):
         if isinstance(part, str) and parts and isinstance(parts[-1], str):
             parts[-1] += part
@@ -60,12 +69,12 @@ def test_what_is_written_reads_back(template: Template) -> None:
 def test_a_template_renders_whatever_is_known(
     template: Template, bindings: dict[str, str], attributes: dict[str, dict[str, object]], arguments: list[str]
 ) -> None:
-    facts = Facts(policy="p", bindings=bindings, attributes=attributes, arguments=arguments)
-    value = render(template, facts)
+    facts = TemplateFacts(policy="p", bindings=bindings, attributes=attributes, arguments=arguments)
+    value = render_template(template, facts)
     json.dumps(value, allow_nan=False)
     if template.alone is None:
         assert value == render_text(template, facts)
-    assert render(template, facts) == value
+    assert render_template(template, facts) == value
 
 
 @given(st.text())

@@ -11,20 +11,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from situ.errors import Problems, SituError
-from situ.event.plans import plan_of, shape_of
-from situ.expr.emit_spark import emit_spark
-from situ.expr.interpret import interpret
-from situ.expr.runtime import FAILURES
-from situ.interpretation.convert import Converter
-from situ.interpretation.in_columns import in_columns
-from situ.interpretation.model import Context, Conversion, Rule
-from situ.interpretation.reference import transform
-from situ.interpretation.resolution import Rules, expand, transforming
-from situ.interpretation.transformation import Transformation, transformations
-from situ.types.decode import decode
-from situ.types.encode import encode
-from situ.types.scalars import Unfit
+from situ.contexts.model import Context, Conversion, Rule
+from situ.contexts.resolve_rules import RuleSet, converted_places, resolve_event_type
+from situ.contexts.transform.columns import in_columns
+from situ.contexts.transform.converter import Converter
+from situ.contexts.transform.transformation import Transformation, transformations
+from situ.event.data_reader import data_plan_of, shape_of
+from situ.lang.expr.emit.spark import emit_spark
+from situ.lang.expr.interpret import interpret
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.problems import Problems, SituError
+from situ.lang.types.json_codec import decode, encode
+from situ.lang.types.scalars import Unfit
+from tests.oracles.transformation import transform
 from tests.transformations import ENVELOPE, Case, generated_case, laid_out, make_attributes, make_struct
 
 
@@ -97,7 +96,7 @@ def test_a_function_of_a_supertype_keeps_what_a_subtype_declares_narrower(seed: 
 
 def read_struct(made: Transformation, text: bytes) -> Any:
     """The struct that such an event is read into; None if that way is not for it."""
-    plan = plan_of(made.source)
+    plan = data_plan_of(made.source)
     if plan is None:
         return None
     try:
@@ -125,7 +124,7 @@ def test_from_struct_to_struct_they_give_the_same() -> None:
             assert msgspec.json.encode(value) == text, "what was read stays as it is"
             seen, failed = seen + 1, failed + (found is None)
             if found is not None and type(found) is shape_of(made.target):
-                again = plan_of(made.target)
+                again = data_plan_of(made.target)
                 assert again is not None
                 onward += _same(found, again.decode(expected), about)
     assert seen > 300
@@ -215,9 +214,9 @@ def test_no_place_that_is_converted_lies_below_another() -> None:
         case = generated_case(seed)
         if case is None:
             continue
-        rules = Rules.of(case.context, case.direction)
+        rules = RuleSet.of(case.context, case.direction)
         for event in case.events:
-            found = [place.path for place in transforming(expand(event, rules, case.types))]
+            found = [place.path for place in converted_places(resolve_event_type(event, rules, case.types))]
             for path in found:
                 above = [
                     other

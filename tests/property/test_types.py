@@ -12,17 +12,15 @@ import jsonschema
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from situ.documents import parse_json, parse_yaml
-from situ.errors import Problems, SituError, render
-from situ.quantities import parse_duration, parse_instant, parse_quantity, parse_size
-from situ.types.arrow_schema import arrow_schema
-from situ.types.decode import check_value, decode, decoder
-from situ.types.encode import encode
-from situ.types.inheritance import combine
-from situ.types.json_schema import export_event, export_types
-from situ.types.json_schema_import import import_schema
-from situ.types.load import load_types
-from situ.types.model import (
+from situ.lang.documents import parse_json, parse_yaml
+from situ.lang.problems import Problems, SituError, render
+from situ.lang.quantities import parse_duration, parse_instant, parse_quantity, parse_size
+from situ.lang.types.arrow_schema import arrow_schema
+from situ.lang.types.declaration import print_types
+from situ.lang.types.json_codec import check_value, decode, decoder, encode
+from situ.lang.types.json_schema import export_event, export_types, import_schema
+from situ.lang.types.layout import spark_schema
+from situ.lang.types.model import (
     BOOLEAN,
     BYTES,
     DATE,
@@ -40,14 +38,17 @@ from situ.types.model import (
     Primitive,
     Struct,
     Type,
+    combine,
+    format_attribute,
+    format_type,
     is_subtype,
+    parse_attribute,
+    parse_type,
     plain,
 )
-from situ.types.print import print_types
-from situ.types.spark_schema import spark_schema
-from situ.types.syntax import format_attribute, format_type, parse_attribute, parse_type
-from situ.types.table import Types
-from situ.units import NO_UNIT, Units
+from situ.lang.types.resolve import load_types
+from situ.lang.types.table import Types
+from situ.lang.units import NO_UNIT, Units
 from tests.types_files import types_of
 
 UNITS = Units({"EUR": "currency", "floor": "label"})

@@ -12,16 +12,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from situ.expr.check import check
-from situ.expr.emit_python import compile_test, compile_value
-from situ.expr.interpret import interpret
-from situ.expr.runtime import FAILURES, format_number, round_double
-from situ.expr.scope import Scope, Variable
-from situ.expr.simplify import simplify
-from situ.expr.tree import Compare, Node, Read, walk
-from situ.expr.vector_functions import VECTOR_FUNCTIONS
-from situ.types.model import DOUBLE, Attribute, Struct
-from situ.units import Units, conversion, convert_double, double_steps
+from situ.lang.expr.checker.check import check
+from situ.lang.expr.emit.python import compile_test, compile_value
+from situ.lang.expr.emit.vector_functions import VECTOR_FUNCTIONS
+from situ.lang.expr.interpret import interpret
+from situ.lang.expr.runtime import FAILURES, format_number, round_double
+from situ.lang.expr.scope import NameScope, Variable
+from situ.lang.expr.simplify import simplify
+from situ.lang.expr.tree import Compare, Node, Read, walk
+from situ.lang.types.model import DOUBLE, Attribute, Struct
+from situ.lang.units import Units, conversion, convert_double, double_steps
 
 UNITS = Units()
 ONCE = (
@@ -70,7 +70,7 @@ def converted(value: float, source: str, target: str) -> float:
 
 def node_of(text: str, source: str) -> Node:
     data = Struct("D", (Attribute(name="x", type=DOUBLE, unit=UNITS.parse(source)),))
-    scope = Scope(variables={"data": Variable(type=data, trusted=True)}, bare="data", units=UNITS)
+    scope = NameScope(variables={"data": Variable(type=data, trusted=True)}, bare="data", units=UNITS)
     return check(text, scope).tree()
 
 

@@ -11,23 +11,21 @@ from collections.abc import Iterator
 
 import pytest
 
-from situ.tags import ANY, TagSet
-from situ.visibility import families
-from situ.visibility.bits import from_words, to_words
-from situ.visibility.compile import compile_visibility
-from situ.visibility.graph import ScopeGraph
-from situ.visibility.hops import Brokers, transformation_path, travel
-from situ.visibility.plan import Verdict, VisibilityPlan
-from situ.visibility.reference import visible
-from situ.visibility.stamping import Stamping, constant_filters
-from situ.visibility.to_expression import to_expression
+from situ.lang.tags import ANY, TagSet
+from situ.scopes import filter_sets as families
+from situ.scopes.filter_sets import from_words, to_words
+from situ.scopes.graph import ScopeGraph
+from situ.scopes.stamp import Stamper, constant_filters
+from situ.scopes.visibility_plan import Verdict, VisibilityPlan, compile_visibility
+from tests.oracles.visibility import Brokers, transformation_path, travel, visible
+from tests.oracles.visibility_expression import to_expression
 from tests.scopes import FILTERS, World, make_brokers, make_world, worlds
 
 NORMAL, LONG = 4_000, 20_000
 
 
-def stamping(plan: VisibilityPlan) -> Stamping:
-    return Stamping(FILTERS, plan.numbers, plan.stamped)
+def stamping(plan: VisibilityPlan) -> Stamper:
+    return Stamper(FILTERS, plan.numbers, plan.stamped)
 
 
 def judge_plan(world: World, plan: VisibilityPlan) -> list[bool]:

@@ -14,8 +14,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import situ
-from situ.edge.node import Node
-from situ.edge.sending import Packet
+from situ.client.client import Client
+from situ.client.publish_queue import Packet
 from tests.soak.recording import GATEWAYS, Recorded, read_messages
 
 PATIENCE = 300.0
@@ -26,7 +26,7 @@ _MOST = 64
 class Gateway:
     """A client that has its messages ready."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Client) -> None:
         self._sender = node._sender  # the library makes messages of events one by one, which takes time
         self.published = 0
 

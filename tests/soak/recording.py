@@ -19,11 +19,13 @@ from shutil import copytree, ignore_patterns
 from typing import Any
 from zlib import crc32
 
+from simulator import example_building, simulate
+from simulator.floor_plan import write_building
+from simulator.simulation import GuestAlone, Simulation
+
 from situ.event.message import join_lines
-from situ.situation.meaning.detection import Cause, Observation
-from situ.testing.building import example_building, simulate
-from situ.testing.building.files import example_folder, write_building
-from situ.testing.building.simulation import GuestAlone, Simulation
+from situ.policies.model import Cause, Observation
+from situ.project.create import example_folder
 
 READERS = tuple(f"readers-{number}" for number in range(1, 6))
 CAMERAS = tuple(f"cameras-{number}" for number in range(1, 4))

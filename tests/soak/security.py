@@ -26,15 +26,15 @@ import psutil
 
 from benchmarks.running import Run, percentile, situ_run
 from benchmarks.spark_running import slope
+from situ.app.metrics import kind_of
 from situ.bus.address import resolve_address
-from situ.bus.blocking import BlockingBus
-from situ.bus.names import Names
+from situ.bus.sync_bus import BlockingBus
 from situ.event.lines import decode_line, stored_lines
 from situ.event.row import Row
-from situ.host.memory import kind_of
+from situ.event.subjects import BusNames
+from situ.policies import lifecycle
+from situ.policies.reference import detect
 from situ.project.check import check_folder
-from situ.situation.meaning import lifecycle
-from situ.situation.meaning.reference import detect
 from tests.soak.recording import Recording, record
 
 POLICY = "unaccompanied-guest"
@@ -272,12 +272,12 @@ def _judge(recording: Recording, began: float, outcome: Outcome) -> None:
     outcome.differing += [f"told: {each}" for each in sorted(found - meaning)]
 
 
-def meant(recording: Recording) -> list[lifecycle.Transition]:
+def meant(recording: Recording) -> list[lifecycle.SituationTransition]:
     """What the policy tells of the rooms of which all is known, by definition."""
     deployment = check_folder(recording.folder).deployment
     assert deployment is not None
     policy = deployment.policies[POLICY]
-    told: list[lifecycle.Transition] = []
+    told: list[lifecycle.SituationTransition] = []
     for id, room in recording.rooms.items():
         area = room["area"]
         seen = [
@@ -299,7 +299,7 @@ def _told(folder: Path) -> tuple[list[Row], dict[str, float], int, int]:
     """What was told of situations, and when; how many dead letters there are, and messages of what came late."""
     deployment = check_folder(folder).deployment
     assert deployment is not None
-    names = Names("main")
+    names = BusNames("main")
     with BlockingBus(resolve_address(folder, deployment.settings), name="soak") as bus:
         state = bus.state(names.root_stream)
         # Messages of policies have types of their own, or several: sightings are left out, which are nearly all.

@@ -10,16 +10,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from situ.app.action_queue import ACTIONS, AGAIN, FAILED, WAITING, ActionQueue, ActionRequest
+from situ.app.action_worker import ACTION_LOG, ActionLog, RetrySettings, facts_of, requests_in, situation_of
+from situ.app.webhook import host_of, request_bytes
 from situ.event.lines import encode_row
-from situ.event.message import Stored, join_lines, position
+from situ.event.message import StoredMessage, join_lines, position
 from situ.event.row import Row
-from situ.host.acting import Manner, requests_in
-from situ.host.action_log import ACTION_LOG, ActionLog
-from situ.host.asked import ACTIONS, AGAIN, FAILED, WAITING, Asked, Request
-from situ.host.resolving import facts_of, situation_of
-from situ.host.webhook import host_of, request_bytes
-from situ.situation.actions.perform import Deed
-from situ.situation.actions.templates import parse_template, render_text
+from situ.policies.actions.invocations import ActionInvocation
+from situ.policies.actions.templates import parse_template, render_text
 
 ABOUT = {
     "verb": "webhook",
@@ -36,8 +34,8 @@ ABOUT = {
 }
 
 
-def request(key: str = "d1-0.1", pos: int = 7) -> Request:
-    return Request(key=key, pos=pos, about=ABOUT)
+def request(key: str = "d1-0.1", pos: int = 7) -> ActionRequest:
+    return ActionRequest(key=key, pos=pos, about=ABOUT)
 
 
 def row(id: str, type: str = "situ.action") -> Row:
@@ -45,8 +43,8 @@ def row(id: str, type: str = "situ.action") -> Row:
     return Row(0, "alone", 1, 1, "root", 0, id, "alone", type, 0, "", None, "", data)
 
 
-def stored(*rows: Row) -> Stored:
-    return Stored(seq=3, subject="s", body=join_lines([encode_row(each) for each in rows]), headers={}, at=0)
+def stored(*rows: Row) -> StoredMessage:
+    return StoredMessage(seq=3, subject="s", body=join_lines([encode_row(each) for each in rows]), headers={}, at=0)
 
 
 # ── from the log ──────────────────────────────────────────────────────────────────────────────────
@@ -60,7 +58,7 @@ def test_requests_are_found_among_other_events() -> None:
 
 
 def test_a_key_that_would_leave_its_folder_is_none(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.ERROR, "situ.host"):
+    with caplog.at_level(logging.ERROR, "situ.app"):
         assert [each.key for each in requests_in(stored(row("../../x"), row("d1-0.1")))] == ["d1-0.1"]
     assert "../../x" in caplog.text
 
@@ -69,21 +67,21 @@ def test_a_key_that_would_leave_its_folder_is_none(caplog: pytest.LogCaptureFixt
 
 
 def test_how_far_the_log_was_read_is_kept(tmp_path: Path) -> None:
-    assert Asked(tmp_path).reached() is None
-    Asked(tmp_path).reach(12)
-    assert Asked(tmp_path).reached() == 12
+    assert ActionQueue(tmp_path).reached() is None
+    ActionQueue(tmp_path).reach(12)
+    assert ActionQueue(tmp_path).reached() == 12
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"format": 2, "reached": 3}', '{"format": 1, "reached": "x"}', "[]"])
 def test_a_damaged_cursor_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str) -> None:
-    Asked(tmp_path).reach(12)
+    ActionQueue(tmp_path).reach(12)
     (tmp_path / ACTIONS / "cursor.json").write_text(text)
-    assert Asked(tmp_path).reached() is None
+    assert ActionQueue(tmp_path).reached() is None
     assert "cannot be read" in caplog.text
 
 
 def test_requests_come_back_in_the_order_of_the_log(tmp_path: Path) -> None:
-    asked = Asked(tmp_path)
+    asked = ActionQueue(tmp_path)
     kept = [request("a", 9), request("c", 1), request("b", 4)]
     for each in kept:
         asked.keep(each)
@@ -95,7 +93,7 @@ def test_requests_come_back_in_the_order_of_the_log(tmp_path: Path) -> None:
 
 
 def test_a_request_goes_from_waiting_to_failed_and_back(tmp_path: Path) -> None:
-    asked = Asked(tmp_path)
+    asked = ActionQueue(tmp_path)
     asked.keep(request())
     asked.fail(request())
     assert (asked.count(WAITING), asked.count(FAILED)) == (0, 1)
@@ -110,7 +108,7 @@ def test_a_request_goes_from_waiting_to_failed_and_back(tmp_path: Path) -> None:
 
 
 def test_what_was_dropped_does_not_come_back_with_what_became_of_it(tmp_path: Path) -> None:
-    asked = Asked(tmp_path)
+    asked = ActionQueue(tmp_path)
     asked.keep(request())
     tried = replace(request(), attempts=2)
     asked.note(tried)
@@ -125,7 +123,7 @@ def test_what_was_dropped_does_not_come_back_with_what_became_of_it(tmp_path: Pa
 
 def test_no_key_reaches_out_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("{}")
-    asked = Asked(tmp_path)
+    asked = ActionQueue(tmp_path)
     assert not asked.drop("../../x", FAILED)
     assert not asked.again("../../x")
     assert asked.find("../../x") is None
@@ -155,7 +153,9 @@ def test_of_the_oldest_lines_some_go(tmp_path: Path) -> None:
 
 
 def wire(url: str, **more: object) -> list[str]:
-    deed = Deed(**{"key": "k", "verb": "webhook", "target": url, "body": {"a": "ü"}, "method": "POST", **more})  # type: ignore[arg-type]
+    deed = ActionInvocation(
+        **{"key": "k", "verb": "webhook", "target": url, "body": {"a": "ü"}, "method": "POST", **more}
+    )  # type: ignore[arg-type]
     return request_bytes(urlsplit(url), deed).decode().split("\r\n")
 
 
@@ -195,7 +195,7 @@ def test_hosts_are_told_apart_by_port() -> None:
 
 
 def test_pauses_double_up_to_the_longest() -> None:
-    manner = Manner(pause=1.0, longest=60.0)
+    manner = RetrySettings(pause=1.0, longest=60.0)
     assert [manner.before(attempt) for attempt in (2, 3, 4, 8, 9, 10_000)] == [1.0, 2.0, 4.0, 60.0, 60.0, 60.0]
 
 

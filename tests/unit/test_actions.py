@@ -12,22 +12,20 @@ from itertools import combinations
 
 import pytest
 
-from situ.documents import parse_yaml, substitute
-from situ.errors import Location, Problem, Problems, SituError, render
-from situ.expr.faults import Faults
-from situ.situation.actions.action import Actions
-from situ.situation.actions.load_actions import actions_as_json, actions_from_json, load_actions
-from situ.situation.actions.perform import Deed, deeds
-from situ.situation.actions.templates import Facts, parse_template
-from situ.situation.actions.templates import render as render_template
-from situ.situation.domain.domain import Domain
-from situ.situation.policies import opposing
-from situ.situation.policies.between import judge_policies
-from situ.situation.policies.opposing import opposed
-from situ.situation.policies.policy import Action, Policy
+from situ.lang.documents import parse_yaml, substitute
+from situ.lang.expr.faults import Faults
+from situ.lang.problems import Location, Problem, Problems, SituError, render
+from situ.lang.types.resolve import load_types
+from situ.lang.types.table import Types
+from situ.policies.actions.invocations import ActionInvocation, invocations_of
+from situ.policies.actions.load import actions_as_json, actions_from_json, load_actions
+from situ.policies.actions.model import DeclaredActions
+from situ.policies.actions.templates import TemplateFacts, parse_template, render_template
+from situ.policies.check import interactions as opposing
+from situ.policies.check.domain import Domain
+from situ.policies.check.interactions import check_interactions, opposed_actions
+from situ.policies.model import Policy, PolicyAction
 from situ.sources.model import Push
-from situ.types.load import load_types
-from situ.types.table import Types
 from tests import domains
 
 TYPES = """
@@ -68,7 +66,7 @@ def types() -> Types:
     return found
 
 
-def loaded(text: str, environment: dict[str, str] | None = None) -> tuple[Actions, tuple[Problem, ...]]:
+def loaded(text: str, environment: dict[str, str] | None = None) -> tuple[DeclaredActions, tuple[Problem, ...]]:
     document = parse_yaml(text, "actions.yaml")
     problems = Problems()
     if environment is not None and document.root is not None:
@@ -77,7 +75,7 @@ def loaded(text: str, environment: dict[str, str] | None = None) -> tuple[Action
 
 
 @cache
-def actions() -> Actions:
+def actions() -> DeclaredActions:
     found, problems = loaded(ACTIONS)
     assert not problems, "\n".join(map(render, problems))
     return found
@@ -114,8 +112,8 @@ def test_actions_survive_their_stored_form() -> None:
 
 
 def test_nothing_is_no_actions() -> None:
-    assert loaded("") == (Actions(), ())
-    assert loaded("actions:\nopposed:\n") == (Actions(), ())
+    assert loaded("") == (DeclaredActions(), ())
+    assert loaded("actions:\nopposed:\n") == (DeclaredActions(), ())
     with pytest.raises(ValueError, match="no actions"):
         actions_from_json(["a"], types())
 
@@ -134,7 +132,9 @@ def test_what_the_environment_says_is_not_stored() -> None:
     )
     assert problems == ()
     assert "s3cret" not in str(actions_as_json(secret))
-    (deed,) = deeds(Action(name="call"), 0, secret, Facts(environment={"URL": "https://a.b", "TOKEN": "s3cret"}))
+    (deed,) = invocations_of(
+        PolicyAction(name="call"), 0, secret, TemplateFacts(environment={"URL": "https://a.b", "TOKEN": "s3cret"})
+    )
     assert (deed.target, deed.headers) == ("https://a.b/x", (("A", "s3cret"),))
 
 
@@ -267,7 +267,9 @@ def test_what_is_built_in_needs_no_declaration() -> None:
 def test_what_is_built_in_says_what_was_detected() -> None:
     lines = ("log '{A.status} is in {R}'", "notify desk {A} alone", "webhook https://a.b/{A.status}")
     checked = domains.policy(doing(*lines), building())
-    done = [deed for number, each in enumerate(checked.actions) for deed in deeds(each, number, actions(), FACTS)]
+    done = [
+        deed for number, each in enumerate(checked.actions) for deed in invocations_of(each, number, actions(), FACTS)
+    ]
     assert [(each.target, each.body) for each in done[:2]] == [("", "guest is in R 12/b"), ("desk", "1 alone")]
     assert done[2].target == "https://a.b/guest"
 
@@ -330,7 +332,7 @@ def test_actions_are_checked_although_conditions_are_wrong() -> None:
 
 # ── templates ─────────────────────────────────────────────────────────────────────────────────────
 
-FACTS = Facts(
+FACTS = TemplateFacts(
     policy="unaccompanied-guest",
     situation="s1",
     detection="d1",
@@ -373,12 +375,12 @@ def test_rendering(text: str, expected: object) -> None:
 
 
 def test_deeds() -> None:
-    (event,) = deeds(Action(name="raise alarm"), 0, actions(), FACTS)
-    assert event == Deed(
+    (event,) = invocations_of(PolicyAction(name="raise alarm"), 0, actions(), FACTS)
+    assert event == ActionInvocation(
         key="d1-0.0", verb="publish", target="Alarm", body={"text": "1 is alone in R 12/b", "level": 3}
     )
-    (call,) = deeds(Action(name="call for help"), 1, actions(), FACTS, {"situation": "s1"})
-    assert call == Deed(
+    (call,) = invocations_of(PolicyAction(name="call for help"), 1, actions(), FACTS, {"situation": "s1"})
+    assert call == ActionInvocation(
         key="d1-1.0",
         verb="webhook",
         target="https://example.org/guest?room=R%2012%2Fb",
@@ -386,21 +388,21 @@ def test_deeds() -> None:
         method="POST",
         headers=(("Authorization", "Bearer unknown"),),
     )
-    (told,) = deeds(Action(name="notify", arguments=("desk",)), 0, actions(), FACTS)
+    (told,) = invocations_of(PolicyAction(name="notify", arguments=("desk",)), 0, actions(), FACTS)
     assert (told.target, told.body) == ("desk", "unaccompanied-guest: A = 1, R = R 12/b")
-    (logged,) = deeds(Action(name="log", arguments=("{A}", "b")), 0, actions(), FACTS)
+    (logged,) = invocations_of(PolicyAction(name="log", arguments=("{A}", "b")), 0, actions(), FACTS)
     assert (logged.body, logged.level) == ("1 b", "info")
-    (gone,) = deeds(Action(name="delete policy", arguments=("x",)), 0, actions(), FACTS)
+    (gone,) = invocations_of(PolicyAction(name="delete policy", arguments=("x",)), 0, actions(), FACTS)
     assert (gone.verb, gone.target) == ("delete policy", "x")
-    (still,) = deeds(Action(name="rest"), 0, actions(), FACTS)
+    (still,) = invocations_of(PolicyAction(name="rest"), 0, actions(), FACTS)
     assert (still.verb, still.target) == ("suspend policy", "unaccompanied-guest")
 
 
 def test_what_events_say_cannot_leave_its_place() -> None:
     with pytest.raises(SituError, match="names `window-R 12/b` as a device"):
-        deeds(Action(name="open window"), 0, actions(), FACTS)
+        invocations_of(PolicyAction(name="open window"), 0, actions(), FACTS)
     known = replace(FACTS, bindings={"R": "R12"})
-    _, line = deeds(Action(name="close window"), 0, actions(), known)
+    _, line = invocations_of(PolicyAction(name="close window"), 0, actions(), known)
     assert (line.body, line.level) == ("closed R12 of 0 1", "warning")
 
 
@@ -420,7 +422,9 @@ def together(*texts: str, within: Domain | None = None, pushes: dict[str, Push] 
     for text in texts:
         policy = domains.policy(text, domain)
         policies[policy.name] = policy
-    return list(judge_policies(policies, domain.actions or Actions(), domain.ontology, pushes, domain.types))
+    return list(
+        check_interactions(policies, domain.actions or DeclaredActions(), domain.ontology, pushes, domain.types)
+    )
 
 
 def named(name: str, *lines: str, concepts: str = "person A\nroom R", conditions: str = "A is inside R") -> str:
@@ -530,7 +534,10 @@ def test_among_many_the_same_are_opposed_as_two_by_two() -> None:
 
     def told(chosen: Iterable[str]) -> set[tuple[Location | None, str]]:
         some = {name: policies[name] for name in chosen}
-        return {(each.location, each.message) for each in opposed(some, domain.actions or Actions(), domain.ontology)}
+        return {
+            (each.location, each.message)
+            for each in opposed_actions(some, domain.actions or DeclaredActions(), domain.ontology)
+        }
 
     two_by_two = set().union(*(told(pair) for pair in combinations(policies, 2)))
     with pytest.MonkeyPatch.context() as patch:
@@ -578,6 +585,6 @@ def test_many_policies_are_judged_in_time() -> None:
 
 def test_a_bare_log_says_what_was_detected() -> None:
     assert found("log") == ()
-    bound = Facts(policy="unaccompanied-guest", bindings={"A": "17", "R": "r4"})
-    (deed,) = deeds(Action(name="log"), 0, actions(), bound)
+    bound = TemplateFacts(policy="unaccompanied-guest", bindings={"A": "17", "R": "r4"})
+    (deed,) = invocations_of(PolicyAction(name="log"), 0, actions(), bound)
     assert (deed.verb, deed.body, deed.level) == ("log", "unaccompanied-guest: A = 17, R = r4", "info")

@@ -6,11 +6,9 @@ import json
 
 import pytest
 
-from situ.quality.advice import FIRST_FREEZE, LONGEST_FREEZE, REST, Course
-from situ.quality.ledger import Ledger, improves, lowers
-from situ.quality.problem import Target
-from situ.quality.profile import Mode, Profile
-from situ.quality.property import Point
+from situ.quality.model.allocation_problem import Target
+from situ.quality.model.declarations import Mode, Point, Profile
+from situ.quality.negotiation.advice import FIRST_FREEZE, LONGEST_FREEZE, REST, AdviceCourse, Ledger, improves, lowers
 from tests.negotiating import in_modes, provides
 
 READER = provides("reader", rate=(1, 60, 2), freshness=(1, 100, 50))
@@ -21,14 +19,14 @@ def never(id: str, point: Point) -> bool:
     return False
 
 
-def sent() -> Course:
-    course = Course()
+def sent() -> AdviceCourse:
+    course = AdviceCourse()
     course.send(READER, RAISED, now=100.0, number=1)
     return course
 
 
 def test_frozen_longer_each_time_up_to_a_day() -> None:
-    course, lengths = Course(), []
+    course, lengths = AdviceCourse(), []
     for number in range(12):
         course.send(READER, RAISED, now=0.0, number=number)
         course.expire(now=0.0)
@@ -77,7 +75,7 @@ def test_course_outlives_a_restart() -> None:
     course.send(READER, RAISED, now=6.0, number=9)
     course.accept(now=7.0, mark=12)
     course.unproven, course.relax_at = {"rate": 5.0}, 70.0
-    assert Course.from_json(json.loads(json.dumps(course.as_json()))) == course
+    assert AdviceCourse.from_json(json.loads(json.dumps(course.as_json()))) == course
 
 
 # ── the ledger ──

@@ -9,16 +9,15 @@ from pathlib import Path
 import pytest
 
 from situ.bus.address import Address, resolve_address
-from situ.bus.memory_stream import fits
-from situ.bus.names import SHARDS, Names, consumer_of, shard_of, subscription_of, type_of, type_token
+from situ.bus.memory import fits
 from situ.bus.streams import configurations
-from situ.errors import SituError
+from situ.event.subjects import SHARDS, BusNames, consumer_of, shard_of, subscription_of, type_of, type_token
+from situ.lang.problems import SituError
 from situ.settings import Settings
-from situ.settings.bus import Bus
-from situ.settings.kinds import plain
+from situ.settings.kinds import Bus, plain
 from situ.settings.model import Log, Overlay, Retention
 
-NAMES = Names("main")
+NAMES = BusNames("main")
 
 
 def test_subjects_of_a_zone() -> None:

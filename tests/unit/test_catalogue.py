@@ -15,10 +15,9 @@ from pathlib import Path
 
 import pytest
 
-import situ.catalogue
-from situ.catalogue import CODES
-from situ.catalogue.defining import define
-from situ.errors import Code, Severity
+import situ.lang.catalogue
+from situ.lang.catalogue import CODES
+from situ.lang.problems import Code, Severity, define
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src" / "situ"
@@ -90,7 +89,7 @@ def test_every_module_of_the_catalogue_is_part_of_it() -> None:
     """A code in a module that is left out would be missing from the pages and from ``situ explain code``."""
     modules = {path.stem for path in (SOURCES / "catalogue").glob("[a-z]*.py")}
     imported = ast.parse((SOURCES / "catalogue" / "__init__.py").read_text()).body
-    assert {f"situ.catalogue.{name}" for name in modules} == {
+    assert {f"situ.lang.catalogue.{name}" for name in modules} == {
         node.module for node in imported if isinstance(node, ast.ImportFrom)
     }
 

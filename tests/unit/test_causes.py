@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from situ.quality.causes import PROJECT_CHANGED, STARTED, Cause, Causes, Decided
-from situ.quality.declared import Quality
-from situ.quality.explain_state import explain_expectation
-from situ.quality.explained_text import as_text
-from situ.quality.inputs import (
+from situ.quality.explanation.explain import explain_expectation
+from situ.quality.explanation.text import as_text
+from situ.quality.model.declarations import Quality
+from situ.quality.negotiation.inputs_and_effects import (
     Answered,
     Came,
     Gone,
@@ -19,6 +18,7 @@ from situ.quality.inputs import (
     Suspending,
     Updating,
 )
+from situ.quality.negotiation.state import PROJECT_CHANGED, STARTED, DecisionCause, ExpectationDecision, StepCauses
 from tests.negotiating import Host, all_relevant, expects, need, provides
 from tests.unit.test_negotiator import DESK, HALL, READER, expect, watch, zone
 
@@ -116,7 +116,7 @@ def test_what_others_do_is_told_without_their_names() -> None:
     held = host.state.expectations["desk/M1"]
     assert held.decided is not None
     for id, shown in (("hall/N", "another expectation"), ("desk/other", "desk/other")):
-        held.decided = replace(held.decided, cause=Cause(what="was revoked", expectation=id))
+        held.decided = replace(held.decided, cause=DecisionCause(what="was revoked", expectation=id))
         assert explain_expectation(host.state, "desk/M1", named=True).after == f"{id} was revoked"
         assert explain_expectation(host.state, "desk/M1", named=False).after == f"{shown} was revoked"
 
@@ -147,18 +147,21 @@ def test_of_several_causes_the_nearest_counts() -> None:
     expect(host, rate=(5, 10))
     expect(host, "desk/other", rate=(5, 10))
     held = host.state.expectations["desk/M1"]
-    own, alternative = Cause(what="x", expectation="desk/M1"), Cause(what="x", expectation="desk/other")
-    claimed, somewhere = Cause(what="x", profile="reader/badge"), Cause(what="x", profile="nobody/badge")
+    own, alternative = DecisionCause(what="x", expectation="desk/M1"), DecisionCause(what="x", expectation="desk/other")
+    claimed, somewhere = (
+        DecisionCause(what="x", profile="reader/badge"),
+        DecisionCause(what="x", profile="nobody/badge"),
+    )
     order = [somewhere, alternative, claimed, own]
     for count in range(1, len(order) + 1):
-        found = Causes()
+        found = StepCauses()
         for each in order[:count]:
             found.add(host.state, each)
         assert found.concerning(host.state, held) == order[count - 1]
-    assert Causes().concerning(host.state, held) is None
+    assert StepCauses().concerning(host.state, held) is None
 
 
 def test_the_form_in_which_it_is_kept() -> None:
-    for cause in (None, Cause(what="was updated", profile="reader/badge")):
-        decided = Decided(outcome=("1", "satisfied", ""), at=5.0, cause=cause)
-        assert Decided.from_json(decided.as_json()) == decided
+    for cause in (None, DecisionCause(what="was updated", profile="reader/badge")):
+        decided = ExpectationDecision(outcome=("1", "satisfied", ""), at=5.0, cause=cause)
+        assert ExpectationDecision.from_json(decided.as_json()) == decided

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from situ.cli import show_test
-from situ.cli.opened import open_project
-from situ.cli.tested import find_tests, run_tests
-from situ.deployment.detecting import Detecting
-from situ.deployment.progress import Mark, Progress
+from situ.cli.project import open_project
+from situ.cli.render import policy_tests as show_test
+from situ.policies.watermark import SourceTimes
 from situ.project.check import check_folder
-from situ.situation.meaning.watermark import Seen
+from situ.project.policy_tests import find_tests, run_tests
+from situ.stages.detect.detection_plan import DetectionPlan
+from situ.stages.detect.progress import DetectionProgress, PublicationMark
 from tests.policy_chains import FILES, SECOND, START, generate
 from tests.project_files import write
 
@@ -30,10 +30,10 @@ def project(folder: Path, **policies: tuple[str, str, str]) -> Path:
     return folder
 
 
-def detecting(folder: Path, **policies: tuple[str, str, str]) -> Detecting:
+def detecting(folder: Path, **policies: tuple[str, str, str]) -> DetectionPlan:
     checked = check_folder(project(folder, **policies))
     assert checked.deployment is not None, checked.problems
-    return Detecting.of(checked.deployment)
+    return DetectionPlan.of(checked.deployment)
 
 
 def test_a_check_says_what_a_chain_adds(tmp_path: Path) -> None:
@@ -81,10 +81,10 @@ def test_policies_in_a_circle_do_not_wait_for_each_other(tmp_path: Path) -> None
     }
 
 
-def progressed(chain: Detecting, **reached: int) -> Progress:
-    found, _ = Progress().adopted(chain, None, START)
+def progressed(chain: DetectionPlan, **reached: int) -> DetectionProgress:
+    found, _ = DetectionProgress().adopted(chain, None, START)
     kept = {name: replace(each, reached=reached.get(name)) for name, each in found.policies.items()}
-    heard = {name: Seen(START + 90 * SECOND, *[START + 90 * SECOND] * 2, START) for name in ("read", "smoked")}
+    heard = {name: SourceTimes(START + 90 * SECOND, *[START + 90 * SECOND] * 2, START) for name in ("read", "smoked")}
     return replace(found, policies=kept, seen=heard, numbers={"first": 7})
 
 
@@ -92,7 +92,7 @@ def test_a_reader_goes_no_further_than_what_has_come_of_its_feeder(tmp_path: Pat
     chain, clock = detecting(tmp_path), START + 91 * SECOND
     progress = progressed(chain, first=START + 60 * SECOND, second=START + 10 * SECOND)
     assert progress.watermarks(chain, clock)["second"] == START + 60 * SECOND
-    marks = (Mark(1, 5, START + 20 * SECOND, clock), Mark(1, 7, START + 40 * SECOND, clock + 1))
+    marks = (PublicationMark(1, 5, START + 20 * SECOND, clock), PublicationMark(1, 7, START + 40 * SECOND, clock + 1))
     waiting = replace(progress, marks={"first": marks})
     assert waiting.watermarks(chain, clock)["second"] == START + 20 * SECOND
     assert waiting.waits_for(chain, chain.watches["second"], clock) == "policy first"
@@ -101,7 +101,7 @@ def test_a_reader_goes_no_further_than_what_has_come_of_its_feeder(tmp_path: Pat
     assert waiting.arrived({"first": (1, 7)}).marks == {}
     assert waiting.arrived({"first": (2, 1)}).marks == {}, "another incarnation is a later one"
     assert waiting.given_up(clock + 1).marks == {"first": marks[1:]}
-    assert Progress.from_json(waiting.as_json()) == waiting
+    assert DetectionProgress.from_json(waiting.as_json()) == waiting
     assert progress.changed(waiting.changes(progress)) == waiting
 
 
@@ -109,13 +109,13 @@ def test_one_that_is_gone_is_waited_for_until_its_last_words_have_come(tmp_path:
     clock = START + 91 * SECOND
     chain = detecting(tmp_path / "all")
     before = progressed(chain, first=START + 60 * SECOND, second=START + 10 * SECOND)
-    said = {"*hot": Seen(START, START, START, START)}
-    last = {"first": (Mark(1, 7, START + 60 * SECOND, clock),)}
+    said = {"*hot": SourceTimes(START, START, START, START)}
+    last = {"first": (PublicationMark(1, 7, START + 60 * SECOND, clock),)}
     folder = project(tmp_path / "rest")
     (folder / "policies" / "first.dpl").unlink()
     checked = check_folder(folder)
     assert checked.deployment is not None
-    rest = Detecting.of(checked.deployment)
+    rest = DetectionPlan.of(checked.deployment)
     after, _ = replace(before, seen={**before.seen, **said}, marks=last).adopted(rest, chain, clock)
     assert after.watermarks(rest, clock)["second"] == START + 60 * SECOND
     gone = after.arrived({"first": (1, 7)})
@@ -124,6 +124,6 @@ def test_one_that_is_gone_is_waited_for_until_its_last_words_have_come(tmp_path:
 
 def test_a_feeder_that_has_heard_of_nothing_is_waited_for_until_its_sources_are_idle(tmp_path: Path) -> None:
     chain = detecting(tmp_path)
-    progress, _ = Progress().adopted(chain, None, START)
+    progress, _ = DetectionProgress().adopted(chain, None, START)
     assert "second" not in progress.watermarks(chain, START + 10 * SECOND)
     assert progress.watermarks(chain, START + 11 * SECOND)["second"] == START + 8 * SECOND, "by the lateness of `first`"

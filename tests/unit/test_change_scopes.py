@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from situ.errors import render
-from situ.visibility.change import Known, change
-from situ.visibility.difference import diff
-from situ.visibility.graph import Filter, Grant, Link, ScopeGraph
-from situ.visibility.json_form import scopes_as_json
-from situ.visibility.operations import (
+from situ.lang.problems import render
+from situ.scopes.change import ScopeChangeEnvironment, change
+from situ.scopes.diff import diff_scopes
+from situ.scopes.graph import BoundaryFilter, Grant, ScopeGraph, ScopeLink
+from situ.scopes.json_form import scopes_as_json
+from situ.scopes.operations import (
     ApplyScopes,
     DropScope,
     GrantRights,
@@ -23,11 +23,11 @@ from situ.visibility.operations import (
     SetLink,
     SetMode,
 )
-from situ.visibility.rights import Principal
+from situ.scopes.rights import Principal
 from tests.unit.test_load_scopes import FILTERS, PLANT, load
 
 GRAPH = load(PLANT)[0]
-KNOWN = Known(filters=FILTERS, clients=("desk",))
+KNOWN = ScopeChangeEnvironment(filters=FILTERS, clients=("desk",))
 ROOT = Principal(name="root", operator=True)
 SITE = Principal(name="site-admin")
 STRANGER = Principal(name="stranger")
@@ -137,8 +137,8 @@ def test_putting_and_dropping_scopes() -> None:
     added = after(put, SITE)
     scope = added.dimensions[M].scopes["line-b"]
     assert scope.containers == ("maintenance", "operations")
-    assert scope.output == Filter(text="type IS Alarm")
-    assert scope.links == (("operations", Link(up=Filter(text="TRUE"))),)
+    assert scope.output == BoundaryFilter(text="type IS Alarm")
+    assert scope.links == (("operations", ScopeLink(up=BoundaryFilter(text="TRUE"))),)
     assert after(DropScope(dimension=M, scope="line-b"), SITE, added) == GRAPH
     assert after(PutScope(dimension=M, scope="other-group")).dimensions[M].containers("other-group") == ()
     assert refused(PutScope(dimension=M, scope="other-group"), SITE) == ["V014"]
@@ -167,11 +167,11 @@ def test_a_scope_with_members_is_not_dropped() -> None:
 
 def test_filters_links_carriers_and_modes() -> None:
     closed = after(SetFilter(dimension=M, scope="line-a", side="input", text="type IS Alarm"), SITE)
-    assert closed.dimensions[M].down("operations", "line-a") == (Filter(text="type IS Alarm"),)
+    assert closed.dimensions[M].down("operations", "line-a") == (BoundaryFilter(text="type IS Alarm"),)
     assert after(SetFilter(dimension=M, scope="line-a", side="input", text=None), SITE, closed) == GRAPH
     assert refused(SetFilter(dimension=M, scope="line-a", side="output", text="rand() > 1")) == ["V009"]
     linked = after(SetLink(dimension=M, member="line-a", scope="operations", down="TRUE"), SITE)
-    assert linked.dimensions[M].scopes["line-a"].link("operations") == Link(down=Filter(text="TRUE"))
+    assert linked.dimensions[M].scopes["line-a"].link("operations") == ScopeLink(down=BoundaryFilter(text="TRUE"))
     assert after(SetLink(dimension=M, member="line-a", scope="operations"), SITE, linked) == GRAPH
     assert refused(SetLink(dimension=M, member="line-a", scope="group")) == ["V006"]
     carried = after(SetCarriers(dimension=M, scope="plant-lyon", carriers=("b", "a")), SITE)
@@ -261,22 +261,24 @@ def _parts(graph: ScopeGraph) -> dict[str, object]:
     ],
 )
 def test_what_is_different_and_whether_it_narrows(operation: Operation, shown: list[str], narrows: bool) -> None:
-    found = diff(GRAPH, after(operation))
+    found = diff_scopes(GRAPH, after(operation))
     assert [str(each) for each in found.changes] == shown
     assert found.narrows == narrows
-    assert not diff(GRAPH, GRAPH).changes
+    assert not diff_scopes(GRAPH, GRAPH).changes
 
 
 def test_tags_of_policies_and_dimensions_are_different_too() -> None:
     other = load(PLANT.replace("publishes: { membership: any, ", "publishes: { "))[0]
-    assert [str(each) for each in diff(GRAPH, other).changes] == ["changed: policy evacuation publishes membership"]
+    assert [str(each) for each in diff_scopes(GRAPH, other).changes] == [
+        "changed: policy evacuation publishes membership"
+    ]
     text = "dimensions: {d: {mode: closed, scopes: {a: {}}}}"
-    assert [str(each) for each in diff(ScopeGraph(), load(text)[0]).changes] == [
+    assert [str(each) for each in diff_scopes(ScopeGraph(), load(text)[0]).changes] == [
         "added: dimension d",
         "added: scope d/a",
     ]
-    assert diff(ScopeGraph(), load(text)[0]).narrows
-    assert diff(load(text)[0], ScopeGraph()).narrows
+    assert diff_scopes(ScopeGraph(), load(text)[0]).narrows
+    assert diff_scopes(load(text)[0], ScopeGraph()).narrows
     assert scopes_as_json(ScopeGraph()) == {}
 
 

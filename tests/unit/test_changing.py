@@ -7,23 +7,21 @@ from typing import Any
 
 import pytest
 
-from situ.deployment.former_terms import in_terms_of_now
-from situ.deployment.interpreting import Interpretation
-from situ.errors import Problem, Problems, SituError
+from situ.contexts.compatibility import ChangeOptions, augments, changed_event_types, is_grown
+from situ.contexts.load import load_contexts
+from situ.contexts.model import Direction
+from situ.contexts.transform.converter import Converter
+from situ.contexts.transform.transformation import transformations
 from situ.event.lines import decode_line
-from situ.event.message import Stored, join_lines, split_lines
-from situ.interpretation.changing import Allowed, augments
-from situ.interpretation.convert import Converter
-from situ.interpretation.differing import differing, is_grown
-from situ.interpretation.load import load_contexts
-from situ.interpretation.model import Direction
-from situ.interpretation.transformation import transformations
-from situ.registry.api_changes import propose_added, propose_altered
-from situ.registry.folder_changes import propose_folder
+from situ.event.message import StoredMessage, join_lines, split_lines
+from situ.lang.problems import Problem, Problems, SituError
+from situ.lang.types.model import DOUBLE, STRING, Attribute, ListOf, Struct
+from situ.lang.types.resolve import load_types
+from situ.registry.admin_changes import propose_added, propose_altered, propose_folder
 from situ.registry.objects import deployment_of
 from situ.registry.proposal import Proposal, State
-from situ.types.load import load_types
-from situ.types.model import DOUBLE, STRING, Attribute, ListOf, Struct
+from situ.stages.interpret import Interpretation
+from situ.stages.root_log import upgrade_message
 from tests.registry_files import deploy, document, following, key, state_of
 
 FILES = {
@@ -80,12 +78,12 @@ def body(state: State, id: str) -> Any:
     return json.loads(state.objects[key("context", id)].body)
 
 
-def applied(state: State, files: dict[str, str], allowed: Allowed = Allowed()) -> tuple[State, Proposal]:  # noqa: B008
+def applied(state: State, files: dict[str, str], allowed: ChangeOptions = ChangeOptions()) -> tuple[State, Proposal]:  # noqa: B008
     proposal = propose_folder(state, deploy(files), {}, allowed)
     return following(state, proposal), proposal
 
 
-def refused(state: State, files: dict[str, str], allowed: Allowed = Allowed()) -> list[str]:  # noqa: B008
+def refused(state: State, files: dict[str, str], allowed: ChangeOptions = ChangeOptions()) -> list[str]:  # noqa: B008
     with pytest.raises(SituError) as error:
         propose_folder(state, deploy(files), {}, allowed)
     return codes(error.value.problems)
@@ -106,8 +104,8 @@ class TestAugmented:
         assert body(state, "us.ny")["kept"] == {"out": ["Checked.to -> keep"]}
         assert state.objects[key("context", "us.ny")].origin == "folder"
         old, new = START.deployment.contexts, state.deployment.contexts
-        assert differing(old.by_id["us.ny"], new.by_id["us.ny"]) == ()
-        assert differing(old.by_id["us"], new.by_id["us"]) == ("out Checked", "out Moved")
+        assert changed_event_types(old.by_id["us.ny"], new.by_id["us.ny"]) == ()
+        assert changed_event_types(old.by_id["us"], new.by_id["us"]) == ("out Checked", "out Moved")
 
     def test_rules_put_in_stay_when_the_same_folder_is_applied_again(self) -> None:
         state, _ = applied(START, changed(us=self.MORE))
@@ -128,10 +126,12 @@ class TestAugmented:
 
     def test_propagated_it_holds_below_too(self) -> None:
         for start in (START, applied(START, changed(us=self.MORE))[0]):
-            state, proposal = applied(start, changed(us=self.MORE), Allowed(propagate=True))
+            state, proposal = applied(start, changed(us=self.MORE), ChangeOptions(propagate=True))
             assert proposal.problems == ()
             assert "kept" not in body(state, "us.ny")
-            ways = differing(START.deployment.contexts.by_id["us.ny"], state.deployment.contexts.by_id["us.ny"])
+            ways = changed_event_types(
+                START.deployment.contexts.by_id["us.ny"], state.deployment.contexts.by_id["us.ny"]
+            )
             assert ways == ("out Checked", "out Moved")
 
     def test_a_pattern_that_was_seen_from_further_up_keeps_its_function(self) -> None:
@@ -143,8 +143,8 @@ class TestAugmented:
         assert codes(proposal.problems) == ["INT505"]
         assert body(state, "us.ny")["kept"] == {"out": ["Moved.crate.spare -> twice"]}
         old, new = before.deployment.contexts, state.deployment.contexts
-        assert differing(old.by_id["us.ny"], new.by_id["us.ny"]) == ()
-        assert differing(old.by_id["us"], new.by_id["us"]) != ()
+        assert changed_event_types(old.by_id["us.ny"], new.by_id["us.ny"]) == ()
+        assert changed_event_types(old.by_id["us"], new.by_id["us"]) != ()
 
     def test_root_is_augmented_like_any_other(self) -> None:
         plain = us("rules: {out: [Moved.to -> in_feet, Crate -> identity]}", "rules: {out: [Moved.to -> in_feet]}")
@@ -171,7 +171,7 @@ class TestAugmented:
         assert codes(proposal.problems) == ["INT505"]
         old, new = before.deployment.contexts.by_id["d.e"], state.deployment.contexts.by_id["d.e"]
         assert new.types.types["Moved"] == old.types.types["Moved"]
-        assert differing(old, new) == ()
+        assert changed_event_types(old, new) == ()
         again = deployment_of({key: each.body for key, each in state.objects.items()}, state.version)
         assert again.contexts.by_id["d.e"].types == new.types
 
@@ -207,7 +207,7 @@ class TestInUse:
         assert fork.keys() == {"extends", "functions"}
         assert state.objects[key("context", "us.v2")].origin == "api"
         wanted = deploy(changed(us=self.OTHER)).contexts.by_id["us"]
-        assert differing(wanted, state.deployment.contexts.by_id["us.v2"]) == ()
+        assert changed_event_types(wanted, state.deployment.contexts.by_id["us.v2"]) == ()
 
     def test_once(self) -> None:
         state, _ = applied(START, changed(us=self.OTHER))
@@ -218,7 +218,7 @@ class TestInUse:
         assert {"us.v2", "us.v3"} <= state.deployment.contexts.by_id.keys()
 
     def test_or_is_refused(self) -> None:
-        assert refused(START, changed(us=self.OTHER), Allowed(fork=False)) == ["INT504"]
+        assert refused(START, changed(us=self.OTHER), ChangeOptions(fork=False)) == ["INT504"]
 
     def test_what_is_used_below_is_in_use(self) -> None:
         before, _ = applied(State(), changed(c=ONLY_YORK))
@@ -444,8 +444,8 @@ class TestReplaced:
         def read(generation: int, *xs: float, **more: object) -> list[tuple[str, Any]]:
             lines = [_moved({"x": x, "y": 2.0, **more}) for x in xs]
             headers = {"Situ-Root": str(generation)} if generation > 1 else {}
-            stored = Stored(seq=1, subject="", body=join_lines(lines), headers=headers, at=0)
-            rows = [decode_line(line) for line in split_lines(in_terms_of_now(stored, now).body)]
+            stored = StoredMessage(seq=1, subject="", body=join_lines(lines), headers=headers, at=0)
+            rows = [decode_line(line) for line in split_lines(upgrade_message(stored, now).body)]
             assert {(row.client, row.context) for row in rows} == {("gate", "eu@1")}
             return [(row.type, json.loads(row.data)["to"]) for row in rows]
 
@@ -533,7 +533,7 @@ def test_single_contexts_follow_the_same_rules() -> None:
     assert codes(problems) == ["INT504"]
     assert [str(each) for each in proposal.moves] == ["context eu.v2"]
     with pytest.raises(SituError) as error:
-        propose_altered(state, key("context", "eu"), document(away), Allowed(fork=False))
+        propose_altered(state, key("context", "eu"), document(away), ChangeOptions(fork=False))
     assert codes(error.value.problems) == ["INT504"]
 
 

@@ -7,14 +7,14 @@ from functools import cache
 
 import pytest
 
-from situ.errors import Problem, render
-from situ.expr.emit_python import compile_test
-from situ.situation.domain.domain import Domain
-from situ.situation.domain.ontology import End
-from situ.situation.language.syntax import Consumption, When
-from situ.situation.policies.leaves import leaves_of, relations_of
-from situ.situation.policies.policy import Absence, Kind, Policy, Reach, Relation
-from situ.situation.policies.wording import clause_text
+from situ.lang.expr.emit.python import compile_test
+from situ.lang.problems import Problem, render
+from situ.policies.check.domain import Domain
+from situ.policies.language.syntax import ConsumptionMode, When
+from situ.policies.logic_tree import clause_text
+from situ.policies.model import Absence, Policy, Reach, Relation, RelationKind
+from situ.policies.ontology.model import ConceptAttribute
+from situ.policies.plan import leaves_of, relations_of
 from tests import domains
 from tests.domains import DANGEROUS_GOODS, UNACCOMPANIED_GUEST, conditions
 from tests.policies import OF_THE_LITERATURE
@@ -53,14 +53,18 @@ def test_the_security_policy() -> None:
     checked = policy(UNACCOMPANIED_GUEST)
     assert checked.name == "unaccompanied-guest"
     assert (checked.window, checked.hold, checked.lateness) == (5_000_000, 10_000_000, -1)
-    assert (checked.consumption, checked.when) == (Consumption.CHRONICLE, When.OPENING)
+    assert (checked.consumption, checked.when) == (ConsumptionMode.CHRONICLE, When.OPENING)
     assert checked.text == UNACCOMPANIED_GUEST
     assert [clause_text(clause) for clause in checked.clauses] == [
         "A is inside R",
         "A is not within 5 m of B or B is not inside R",
     ]
     inside, within, also_inside = relations_of(checked)
-    assert [each.kind for each in (inside, within, also_inside)] == [Kind.QUERY, Kind.CORRELATION, Kind.QUERY]
+    assert [each.kind for each in (inside, within, also_inside)] == [
+        RelationKind.QUERY,
+        RelationKind.CORRELATION,
+        RelationKind.QUERY,
+    ]
     assert [(each.alias, each.attributes, each.event) for each in inside.sides] == [
         ("A", ("position",), "position"),
         ("R", ("area",), ""),
@@ -77,11 +81,11 @@ def test_the_security_policy() -> None:
 def test_the_logistics_policy() -> None:
     checked = domains.policy(DANGEROUS_GOODS, domains.logistics())
     assert [each.kind for each in relations_of(checked)] == [
-        Kind.QUERY,
-        Kind.QUERY,
-        Kind.CORRELATION,
+        RelationKind.QUERY,
+        RelationKind.QUERY,
+        RelationKind.CORRELATION,
     ]
-    assert checked.consumption is Consumption.ALL
+    assert checked.consumption is ConsumptionMode.ALL
     assert not any(each.reach for each in relations_of(checked))  # what is compared with is no constant
 
 
@@ -100,7 +104,7 @@ def test_units_are_those_of_the_attributes() -> None:
     fast = only_relation(conditions("A.speed > 36 [km/h]", concepts="person A"))
     test = compile_test(fast.test, ("left",)).call
     assert (test({"speed": 11.0}), test({"speed": 9.0})) == (True, False)
-    assert (fast.kind, fast.right, fast.left.event) == (Kind.QUERY, None, "speed")
+    assert (fast.kind, fast.right, fast.left.event) == (RelationKind.QUERY, None, "speed")
 
 
 @pytest.mark.parametrize("written", ["A is within 5 m of B", "B is within 5 m of A"])
@@ -129,14 +133,16 @@ def test_equal_relations_are_one_however_they_are_written() -> None:
 
 def test_more_special_concepts_have_the_relationships_of_more_general_ones() -> None:
     relation = only_relation(conditions("A is within 5 m of V", concepts="person A\nvisitor V"))
-    assert relation.kind is Kind.QUERY  # events bring the position of persons; who is a visitor they do not know
+    assert (
+        relation.kind is RelationKind.QUERY
+    )  # events bring the position of persons; who is a visitor they do not know
     assert relation.right is not None
     assert (relation.left.event, relation.right.event) == ("position", "")
 
 
 def test_events_about_members_are_events_about_the_group() -> None:
     group = only_relation(conditions("M is close 5 m of N", concepts="mobile M\nmobile N"))
-    assert group.kind is Kind.CORRELATION
+    assert group.kind is RelationKind.CORRELATION
 
 
 def test_measures_and_comparisons() -> None:
@@ -268,7 +274,7 @@ def test_among_values_that_are_listed_the_one_that_does_not_fit_is_shown() -> No
 
 def test_a_value_that_would_count_again_too_often_is_refused() -> None:
     day = 24 * 3600 * 1_000_000
-    kept = {End(concept="person", attribute="position"): ("seen", 30 * day)}
+    kept = {ConceptAttribute(concept="person", attribute="position"): ("seen", 30 * day)}
     domain = replace(domains.building(), kept=kept)
     often = conditions("A is inside R", concepts="person A\nroom R", options="window 1 ms")
     (problem,) = domains.checked(often, domain)[1]

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from situ.edge.client_queues import ClientQueues, QueueLimits
+from situ.router.client_queues import ClientQueues, QueueLimits
 
 LIMITS = QueueLimits(messages=8, size=64 * 1024, all=256 * 1024, round=4096, under_way=4, under_way_size=32 * 1024)
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from situ.deployment.interpreting import Interpretation
-from situ.errors import Problems
-from situ.interpretation import transformation
-from situ.interpretation.model import Direction
-from situ.interpretation.transformation import transformations
+from situ.contexts.model import Direction
+from situ.contexts.transform import transformation
+from situ.contexts.transform.transformation import transformations
+from situ.lang.problems import Problems
 from situ.project.check import check_folder
+from situ.stages.interpret import Interpretation
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "smart-building"
 

@@ -10,16 +10,21 @@ from typing import Any, ClassVar
 
 import pytest
 
-from situ.deployment.instances import InstanceTables
-from situ.documents import parse_yaml
-from situ.errors import Problem, Problems
-from situ.situation.actions.load_actions import load_actions
-from situ.situation.domain.check_sources import check_sources, fed, provided
-from situ.situation.domain.cover import cover, needed_of
-from situ.situation.domain.ontology import End, Ontology
+from situ.lang.documents import parse_yaml
+from situ.lang.problems import Problem, Problems
+from situ.policies.actions.load import load_actions
+from situ.policies.ontology.model import ConceptAttribute, Ontology
+from situ.policies.source_coverage import (
+    attributes_needed,
+    check_sources,
+    cover_attributes,
+    fed_attributes,
+    provided_attributes,
+)
 from situ.sources import Push, Source, load_pushes, load_sources, make_table
 from situ.sources.load import pushes_from_json, sources_from_json
 from situ.sources.model import pushes_as_json, sources_as_json
+from situ.stages.detect.detection_plan import InstanceTables
 from tests.domains import UNACCOMPANIED_GUEST, building, policy
 from tests.ontologies import ontology_of
 from tests.types_files import types_of
@@ -76,7 +81,7 @@ class TestPush:
             idle=timedelta(seconds=10),
             keep=timedelta(minutes=10),
         )
-        assert fed(pushes.values()) == {End(concept="person", attribute="position")}
+        assert fed_attributes(pushes.values()) == {ConceptAttribute(concept="person", attribute="position")}
         assert pushes_from_json(pushes_as_json(pushes), TYPES) == pushes
 
     def test_paths_lead_into_structs(self) -> None:
@@ -134,7 +139,7 @@ class TestPull:
         sources, _, problems = load(f"pull: {{p: {PERSONS}, attributes: {{status: role}}}}}}")
         assert not problems
         concept = ontology_of(ONTOLOGY).concepts["person"]
-        assert dict(provided(sources["p"], concept)) == {"status": "role", "age": "age"}
+        assert dict(provided_attributes(sources["p"], concept)) == {"status": "role", "age": "age"}
         assert sources_from_json(sources_as_json(sources), TYPES) == sources
 
     def test_an_xml_file(self) -> None:
@@ -201,9 +206,10 @@ def source(name: str, concept: str, *columns: str, key: str = "id") -> Source:
     return found[name]
 
 
-def ends(*texts: str) -> list[End]:
+def ends(*texts: str) -> list[ConceptAttribute]:
     return [
-        End(concept=concept, attribute=attribute) for concept, _, attribute in (each.partition(".") for each in texts)
+        ConceptAttribute(concept=concept, attribute=attribute)
+        for concept, _, attribute in (each.partition(".") for each in texts)
     ]
 
 
@@ -217,26 +223,26 @@ class TestCover:
     }
 
     def test_one_table_in_place_of_two(self) -> None:
-        found = cover(
+        found = cover_attributes(
             ends("person.status", "person.age"), self.ontology, {k: v for k, v in self.all.items() if k != "hosts"}
         )
         assert dict(found.sources) == {"person": ("whole",)}
         assert not found.missing
 
     def test_the_first_by_name_among_equals(self) -> None:
-        assert dict(cover(ends("person.age"), self.ontology, self.all).sources)["person"] == ("ages",)
+        assert dict(cover_attributes(ends("person.age"), self.ontology, self.all).sources)["person"] == ("ages",)
 
     def test_more_special_concepts_have_instances_of_their_own_of_which_general_tables_know(self) -> None:
-        found = cover(ends("person.status"), self.ontology, self.all)
+        found = cover_attributes(ends("person.status"), self.ontology, self.all)
         assert dict(found.sources) == {"person": ("staff",), "visitor": ("hosts", "staff")}
         assert found.tables == {"hosts", "staff"}
 
     def test_what_nobody_provides(self) -> None:
-        found = cover(ends("person.position", "room.id", "visitor.host"), self.ontology, self.all)
+        found = cover_attributes(ends("person.position", "room.id", "visitor.host"), self.ontology, self.all)
         assert found.missing == set(ends("person.position", "room.id"))
 
     def test_nothing_is_read_for_nothing(self) -> None:
-        assert cover([], self.ontology, self.all).tables == frozenset()
+        assert cover_attributes([], self.ontology, self.all).tables == frozenset()
 
 
 def instances(ontology: Ontology, sources: Mapping[str, Source], needed: Sequence[str], rows: Mapping[str, Any]) -> Any:
@@ -314,7 +320,7 @@ class TestInstances:
 
 
 def test_policies_say_what_they_need() -> None:
-    assert needed_of(policy(UNACCOMPANIED_GUEST, building())) == set(
+    assert attributes_needed(policy(UNACCOMPANIED_GUEST, building())) == set(
         ends("person.status", "room.security", "room.area", "room.id")
     )
 
@@ -325,4 +331,4 @@ def test_actions_say_what_they_need() -> None:
     actions = load_actions([parse_yaml(text, "actions.yaml")], TYPES, problems)
     assert not list(problems)
     written = policy(UNACCOMPANIED_GUEST, building())
-    assert needed_of(written, actions) - needed_of(written) == set(ends("person.host"))
+    assert attributes_needed(written, actions) - attributes_needed(written) == set(ends("person.host"))

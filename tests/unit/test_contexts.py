@@ -9,16 +9,16 @@ from textwrap import dedent, indent
 
 import pytest
 
-from situ.errors import Problems, Severity
-from situ.expr.tree import Read, walk
-from situ.interpretation.bodies import ANY_EVENT, body_for, key_for, keys_for, missing_in, reads
-from situ.interpretation.check_contexts import check_contexts
-from situ.interpretation.contexts import Contexts
-from situ.interpretation.declare import LONGEST_ID
-from situ.interpretation.load import contexts_from_json
-from situ.interpretation.model import Context, Direction, FromDefault, FromExpression, FromPath, Missing
+from situ.contexts.check import check_contexts
+from situ.contexts.declarations import LONGEST_ID
+from situ.contexts.function_bodies import ANY_EVENT, body_for, key_for, keys_for, missing_in, reads
+from situ.contexts.load import contexts_from_json
+from situ.contexts.model import Context, Direction, FromDefault, FromExpression, FromPath, MissingValue
+from situ.contexts.table import Contexts
+from situ.lang.expr.tree import Read, walk
+from situ.lang.problems import Problems, Severity
+from situ.lang.types.model import DOUBLE, STRING, Attribute, Named, Struct, Type
 from situ.project.check import check_folder
-from situ.types.model import DOUBLE, STRING, Attribute, Named, Struct, Type
 from tests import looked_up_files
 from tests.context_files import LOGISTICS, SOURCES, load
 from tests.project_files import MINIMAL, write
@@ -94,7 +94,7 @@ def test_what_is_remembered_and_looked_up_is_declared() -> None:
     (state,) = latlon.states
     assert (state.ttl, state.history, state.max_keys) == (timedelta(hours=24), timedelta(minutes=10), 50_000)
     assert [(each.name, each.type) for each in state.row.attributes] == [("lat", DOUBLE), ("lon", DOUBLE)]
-    assert (latlon.missing, latlon.hold) == (Missing.HOLD, timedelta(seconds=5))
+    assert (latlon.missing, latlon.hold) == (MissingValue.HOLD, timedelta(seconds=5))
     key = key_for(latlon, ANY_EVENT)
     assert isinstance(key, Read)
     assert (key.variable, key.path) == ("event", ("source",))
@@ -604,10 +604,10 @@ def test_lookups(lookup: str, expr: str, expected: list[str]) -> None:
 def test_the_result_of_a_lookup_can_be_a_column() -> None:
     text = "lookup: {fx: {source: fx_rates, key: {base: value}}}\n    value: fx.quote\n"
     us = context(f"functions:\n  f:\n    signature: string -> string\n    missing: {{default: none}}\n    {text}")
-    assert (us.functions["f"].missing, us.functions["f"].default) == (Missing.DEFAULT, "none")
+    assert (us.functions["f"].missing, us.functions["f"].default) == (MissingValue.DEFAULT, "none")
     assert us.functions["f"].text == "fx.quote"
     again = round_trip(Contexts([us.root, us])).by_id["us"].functions["f"]
-    assert (again.missing, again.default, again.lookups) == (Missing.DEFAULT, "none", us.functions["f"].lookups)
+    assert (again.missing, again.default, again.lookups) == (MissingValue.DEFAULT, "none", us.functions["f"].lookups)
 
 
 @pytest.mark.parametrize(

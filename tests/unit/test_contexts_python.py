@@ -15,14 +15,14 @@ import pytest
 
 import situ
 from situ import Typed, Unit, context, conv_function, declared_contexts, maps_to, transform_with
-from situ.documents import Document, parse_json, parse_yaml
-from situ.errors import Problems, SituError
-from situ.interpretation import python_form
-from situ.interpretation.contexts import Contexts
-from situ.interpretation.load import load_contexts
-from situ.interpretation.model import Direction
-from situ.interpretation.transformation import transformations
-from situ.types.load import load_types
+from situ.contexts import decorators as python_form
+from situ.contexts.load import load_contexts
+from situ.contexts.model import Direction
+from situ.contexts.table import Contexts
+from situ.contexts.transform.transformation import transformations
+from situ.lang.documents import Document, parse_json, parse_yaml
+from situ.lang.problems import Problems, SituError
+from situ.lang.types.resolve import load_types
 from tests.context_files import SOURCES
 
 TYPES = """\

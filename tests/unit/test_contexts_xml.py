@@ -8,17 +8,16 @@ from textwrap import dedent
 
 import pytest
 
-from situ.documents import Document, Limits, parse_yaml, to_data
-from situ.errors import Problem, Problems
-from situ.interpretation.contexts import Contexts
-from situ.interpretation.load import load_contexts
-from situ.interpretation.model import Direction
-from situ.interpretation.transformation import transformations
-from situ.interpretation.xml_form import check_references, parse_context_xml
-from situ.interpretation.yaml_form import as_yaml
+from situ.contexts.load import load_contexts
+from situ.contexts.model import Direction
+from situ.contexts.table import Contexts
+from situ.contexts.transform.transformation import transformations
+from situ.contexts.xml_form import as_yaml, check_references, parse_context_xml
+from situ.lang.documents import Document, DocumentLimits, parse_yaml, to_data
+from situ.lang.problems import Problem, Problems
+from situ.lang.types.resolve import load_types
 from situ.project.check import check_folder
 from situ.project.format import format_folder
-from situ.types.load import load_types
 from tests.context_files import LOGISTICS, SOURCES
 from tests.project_files import MINIMAL, write
 
@@ -403,12 +402,12 @@ def test_a_name_is_declared_once() -> None:
 @pytest.mark.parametrize(
     ("text", "limits"),
     [
-        ("<a>" * 200 + "</a>" * 200, Limits()),
-        ("<rules>" + "<rule/>" * 50 + "</rules>", Limits(nodes=20)),
-        ("<rules/>" + " " * 100, Limits(size=50)),
+        ("<a>" * 200 + "</a>" * 200, DocumentLimits()),
+        ("<rules>" + "<rule/>" * 50 + "</rules>", DocumentLimits(nodes=20)),
+        ("<rules/>" + " " * 100, DocumentLimits(size=50)),
     ],
 )
-def test_what_is_read_is_bounded(text: str, limits: Limits) -> None:
+def test_what_is_read_is_bounded(text: str, limits: DocumentLimits) -> None:
     document = parse_context_xml(text, "contexts/us.xml", limits)
     assert document.root is None
     assert [problem.code.code for problem in document.problems] == ["P108"]
@@ -416,7 +415,7 @@ def test_what_is_read_is_bounded(text: str, limits: Limits) -> None:
 
 def test_not_more_is_said_than_anybody_reads() -> None:
     document = parse_context_xml("<rules>" + "<rule/>" * 500 + "</rules>", "contexts/us.xml")
-    assert len(document.problems) == Limits().problems
+    assert len(document.problems) == DocumentLimits().problems
 
 
 # ── in a project ──────────────────────────────────────────────────────────────────────────────────

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from situ.expr.limits import DEFAULT_LIMITS
-from situ.expr.simplify import simplify
-from situ.expr.tree import Node
-from situ.subscription.contradicting import contradict
-from situ.subscription.filter import read_filter
+from situ.lang.expr.limits import DEFAULT_LIMITS
+from situ.lang.expr.simplify import simplify
+from situ.lang.expr.tree import Node
+from situ.routing.filter import read_filter
+from situ.routing.normal_form import contradict
 from tests.types_files import types_of
 
 TYPES = types_of("events: {Seen: {room: string, name: optional string, speed: double m/s, floor: int, open: boolean}}")

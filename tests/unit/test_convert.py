@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from situ.errors import Problems
-from situ.expr.runtime import FAILURES
-from situ.interpretation.convert import Converter
-from situ.interpretation.model import Direction
-from situ.interpretation.reference import transform
-from situ.interpretation.transformation import transformations
-from situ.types.encode import encode
+from situ.contexts.model import Direction
+from situ.contexts.transform.converter import Converter
+from situ.contexts.transform.transformation import transformations
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.problems import Problems
+from situ.lang.types.json_codec import encode
 from tests.context_files import load
+from tests.oracles.transformation import transform
 
 ENVELOPE = {"id": "7", "source": "gate", "type": "E", "time": dt.datetime(2026, 11, 1, tzinfo=dt.UTC)}
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from situ.edge.cursor import Cursor
+from situ.edge.dispatcher import EdgeCursor
 
 
 @pytest.mark.parametrize("log", ["root", "dead"])
 def test_the_cursor_is_where_everything_before_it_is_delivered(log: str) -> None:
     for seed in range(50):
         chance = random.Random(seed)
-        cursor, begin = Cursor(None), chance.randrange(100)
+        cursor, begin = EdgeCursor(None), chance.randrange(100)
         cursor.pass_over(log, begin)
         order = sorted(range(begin + 1, begin + 40), key=lambda seq: seq + chance.uniform(0, 6))
         delivered: set[int] = set()
@@ -29,7 +29,7 @@ def test_the_cursor_is_where_everything_before_it_is_delivered(log: str) -> None
 
 
 def test_what_the_log_has_no_more_is_passed_over() -> None:
-    cursor = Cursor(None)
+    cursor = EdgeCursor(None)
     cursor.pass_over("root", 5)
     cursor.deliver("root", 9)
     cursor.deliver("root", 7)
@@ -41,9 +41,9 @@ def test_what_the_log_has_no_more_is_passed_over() -> None:
 
 def test_a_process_goes_on_before_what_was_not_delivered(tmp_path: Path) -> None:
     file = tmp_path / "cursor.json"
-    cursor = Cursor(file)
+    cursor = EdgeCursor(file)
     cursor.pass_over("root", 3)
     cursor.pass_over("dead", 0)
     cursor.deliver("root", 5)  # a client's, stored behind what a policy said and routed before it
     cursor.save()
-    assert json.loads(file.read_text())["root"] == Cursor(file).root == 3
+    assert json.loads(file.read_text())["root"] == EdgeCursor(file).root == 3

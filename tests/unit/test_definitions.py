@@ -9,22 +9,20 @@ from textwrap import dedent
 
 import pytest
 
-from situ.documents import parse_yaml
-from situ.errors import Problem, Problems, render
-from situ.expr.check import check_condition
-from situ.expr.definitions import Function, Functions, functions_as_json, functions_from_json, load_functions
-from situ.expr.emit_python import compile_value
-from situ.expr.emit_spark import emit_spark
-from situ.expr.interpret import interpret
-from situ.expr.limits import DEFAULT_LIMITS, Limits
-from situ.expr.runtime import FAILURES
-from situ.expr.scope import event_scope
-from situ.expr.signature import parse_signature, split_definition
-from situ.expr.simplify import simplify
-from situ.expr.spelling import spell
-from situ.expr.syntax import Syntax, locate_in, parse_syntax
-from situ.types.model import BOOLEAN, DOUBLE, Struct
-from situ.types.table import Types
+from situ.lang.documents import parse_yaml
+from situ.lang.expr.checker.check import check_condition
+from situ.lang.expr.definitions import Function, Functions, functions_as_json, functions_from_json, load_functions
+from situ.lang.expr.emit.python import compile_value
+from situ.lang.expr.emit.spark import emit_spark
+from situ.lang.expr.interpret import interpret
+from situ.lang.expr.limits import DEFAULT_LIMITS, ExpressionLimits
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.expr.scope import event_scope, parse_signature, split_definition
+from situ.lang.expr.simplify import simplify
+from situ.lang.expr.syntax import Syntax, locate_in, parse_syntax, spell
+from situ.lang.problems import Problem, Problems, render
+from situ.lang.types.model import BOOLEAN, DOUBLE, Struct
+from situ.lang.types.table import Types
 from tests.expressions import Generator
 from tests.types_files import types_of
 
@@ -43,7 +41,7 @@ TYPES = types_of(
 )
 
 
-def load(*texts: str, limits: Limits = DEFAULT_LIMITS) -> tuple[Functions, tuple[Problem, ...]]:
+def load(*texts: str, limits: ExpressionLimits = DEFAULT_LIMITS) -> tuple[Functions, tuple[Problem, ...]]:
     problems = Problems()
     documents = [parse_yaml(dedent(text), f"functions/{number}.yaml") for number, text in enumerate(texts, 1)]
     return load_functions(documents, TYPES, problems, limits=limits), problems.sorted()
@@ -297,7 +295,7 @@ def test_the_same_name_twice_is_refused_even_in_capitals() -> None:
 
 
 def test_limits_of_the_project_hold() -> None:
-    _, problems = load("functions:\n  f: int -> int = value + 1 + 2 + 3\n", limits=Limits(nodes=5))
+    _, problems = load("functions:\n  f: int -> int = value + 1 + 2 + 3\n", limits=ExpressionLimits(nodes=5))
     assert [problem.cause.code.code for problem in problems if problem.cause] == ["X108"]
 
 

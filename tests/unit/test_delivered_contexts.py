@@ -9,12 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from situ.deployment.plan import Plan, compile_plan
-from situ.edge.event import Event
+from situ.client.events import Event
 from situ.event.lines import decode_line, encode_row, encode_rows
 from situ.event.message import join_lines
 from situ.event.row import Origin, Row
-from situ.subscription.model import Subscription
+from situ.routing.model import Subscription
+from situ.stages.plan import Plan, compile_plan
 from tests.zone import deployment_of
 
 RECEIVED = 1_793_521_800_000_000

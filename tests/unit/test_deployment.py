@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from situ.deployment import Deployment, canonical, difference
-from situ.documents import parse_yaml
-from situ.errors import Problems
-from situ.expr.definitions import load_functions
+from situ.lang.documents import parse_yaml
+from situ.lang.expr.definitions import load_functions
+from situ.lang.problems import Problems
+from situ.lang.types.resolve import load_types
+from situ.model import Deployment, canonical, diff_deployments
+from situ.routing.load import load_clients
 from situ.settings import load_settings
-from situ.subscription.load import load_clients
-from situ.types.load import load_types
 
 FILES = {
     "situ.yaml": """
@@ -169,7 +169,7 @@ def test_writing_it_otherwise_changes_nothing(file: str, old: str, new: str) -> 
     other = changed(file, old, new)
     assert other.digest == PLANT.digest
     assert other == PLANT
-    assert difference(PLANT, other) == ()
+    assert diff_deployments(PLANT, other) == ()
 
 
 def test_files_and_their_order_change_nothing() -> None:
@@ -208,14 +208,14 @@ def test_files_and_their_order_change_nothing() -> None:
 def test_every_change_of_meaning_changes_the_digest_and_is_named(file: str, old: str, new: str, change: str) -> None:
     other = changed(file, old, new)
     assert other.digest != PLANT.digest
-    assert [str(each) for each in difference(PLANT, other)] == [change]
+    assert [str(each) for each in diff_deployments(PLANT, other)] == [change]
 
 
 # ── differences ───────────────────────────────────────────────────────────────────────────────────
 
 
 def test_against_nothing_everything_is_added_but_defaults() -> None:
-    changes = difference(None, PLANT)
+    changes = diff_deployments(None, PLANT)
     assert {change.what for change in changes if change.name != "batch.events"} == {"added"}
     assert [str(change) for change in changes] == [
         "setting batch.events changed",
@@ -242,7 +242,7 @@ def test_a_change_tells_each_part_before_and_after() -> None:
         "Moved(Base): {to: Position, speed: {type: double, unit: km/h, default: 5}, tries: optional int}",
         "Moved: {to: Position, speed: double m/s, why: string}",
     )
-    (change,) = difference(PLANT, other)
+    (change,) = diff_deployments(PLANT, other)
     assert [(detail.part, detail.before, detail.after) for detail in change.details] == [
         ("speed", "double km/h (default 5.0)", "double m/s"),
         ("why", None, "string"),
@@ -254,7 +254,7 @@ def test_a_change_tells_each_part_before_and_after() -> None:
 
 
 def test_a_subscription_tells_its_filter() -> None:
-    (change,) = difference(PLANT, changed("clients/c.yaml", "high(level)", "'level > 50 %'"))
+    (change,) = diff_deployments(PLANT, changed("clients/c.yaml", "high(level)", "'level > 50 %'"))
     assert [(detail.part, detail.before, detail.after) for detail in change.details] == [
         ("where", "high(level)", "level > 50 %")
     ]
@@ -263,7 +263,7 @@ def test_a_subscription_tells_its_filter() -> None:
 
 def test_there_and_back() -> None:
     empty = deploy({"situ.yaml": FILES["situ.yaml"]})
-    there, back = difference(empty, PLANT), difference(PLANT, empty)
+    there, back = diff_deployments(empty, PLANT), diff_deployments(PLANT, empty)
     assert [(change.kind, change.name) for change in there] == [(change.kind, change.name) for change in back]
     assert {change.what for change in there} == {"added"}
     assert {change.what for change in back} == {"removed"}
@@ -273,4 +273,7 @@ def test_there_and_back() -> None:
 def test_a_type_that_becomes_an_event_is_removed_and_added() -> None:
     files = {"situ.yaml": "name: p", "types/a.yaml": "types: {A: {x: int}}"}
     other = {**files, "types/a.yaml": "events: {A: {x: int}}"}
-    assert [str(change) for change in difference(deploy(files), deploy(other))] == ["type A removed", "event A added"]
+    assert [str(change) for change in diff_deployments(deploy(files), deploy(other))] == [
+        "type A removed",
+        "event A added",
+    ]

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from situ.deployment.plan import Plan, compile_plan
-from situ.errors import Severity
 from situ.event.lines import encode_rows
-from situ.event.row import Bad, Origin, Row
+from situ.event.row import BadRow, Origin, Row
+from situ.lang.problems import Severity
+from situ.lang.types.model import Struct, is_subtype
 from situ.project.check import check_folder
-from situ.types.model import Struct, is_subtype
+from situ.stages.plan import Plan, compile_plan
 from tests.project_files import write
 
 FILES = {
@@ -78,7 +78,7 @@ def test_events_of_a_derived_type_come_in(tmp_path: Path) -> None:
     assert json.loads(row.data) == {"where": REGION, "text": "!"}
     sent["data"] = {"where": REGION, "text": "in root's terms"}
     [bad] = interpretation.decode(json.dumps([sent]).encode(), origin)
-    assert isinstance(bad, Bad)
+    assert isinstance(bad, BadRow)
 
 
 def test_a_subscription_in_derived_terms_gets_subtypes_too(tmp_path: Path) -> None:

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from situ.catalogue import CODES
-from situ.expr.functions.lists import FORMS
-from situ.expr.functions.table import FUNCTIONS
+from situ.lang.catalogue import CODES
+from situ.lang.expr.functions.table import FORMS, FUNCTIONS
 from situ.project.check import check_folder
-from situ.project.places import FILES, FOLDERS
+from situ.project.folder import FILES, FOLDERS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

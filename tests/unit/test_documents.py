@@ -6,8 +6,17 @@ import time
 
 import pytest
 
-from situ.documents import Document, Limits, Mapping, Node, Scalar, Sequence, parse_yaml, to_data
-from situ.errors import Location
+from situ.lang.documents import (
+    Document,
+    DocumentLimits,
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
+    parse_yaml,
+    to_data,
+)
+from situ.lang.problems import Location
 
 
 def root(text: str | bytes) -> Node:
@@ -19,9 +28,9 @@ def root(text: str | bytes) -> Node:
 
 def value(text: str) -> object:
     node = root(f"key: {text}\n")
-    assert isinstance(node, Mapping)
+    assert isinstance(node, MappingNode)
     found = node.get("key")
-    assert isinstance(found, Scalar)
+    assert isinstance(found, ScalarNode)
     return found.value
 
 
@@ -70,7 +79,7 @@ class TestScalars:
 
     def test_the_text_stays_beside_the_value(self) -> None:
         node = root("1.10")
-        assert isinstance(node, Scalar)
+        assert isinstance(node, ScalarNode)
         assert (node.text, node.value, node.quoted) == ("1.10", 1.1, False)
 
     def test_the_longest_number(self) -> None:
@@ -92,15 +101,15 @@ class TestStructure:
 
     def test_order_is_kept(self) -> None:
         node = root("z: 1\na: 2\nm: 3\n")
-        assert isinstance(node, Mapping)
+        assert isinstance(node, MappingNode)
         assert [key.text for key, _ in node.entries] == ["z", "a", "m"]
 
     def test_mapping_by_name(self) -> None:
         node = root("a: 1\nb: [x]\n")
-        assert isinstance(node, Mapping)
+        assert isinstance(node, MappingNode)
         assert "a" in node
         assert "c" not in node
-        assert isinstance(node.get("b"), Sequence)
+        assert isinstance(node.get("b"), SequenceNode)
         assert node.get("c") is None
         key = node.key("b")
         assert key is not None
@@ -109,18 +118,18 @@ class TestStructure:
 
     def test_collections_know_the_key_they_stand_under(self) -> None:
         node = root("a:\n  b: [x, {c: 1}]\n")
-        assert isinstance(node, Mapping)
+        assert isinstance(node, MappingNode)
         assert node.under is None
         inner = node.get("a")
-        assert isinstance(inner, Mapping)
+        assert isinstance(inner, MappingNode)
         assert inner.under is not None
         assert inner.under.text == "a"
         items = inner.get("b")
-        assert isinstance(items, Sequence)
+        assert isinstance(items, SequenceNode)
         assert items.under is not None
         assert items.under.text == "b"
         last = items.items[1]
-        assert isinstance(last, Mapping)
+        assert isinstance(last, MappingNode)
         assert last.under is None
 
     @pytest.mark.parametrize(
@@ -128,7 +137,7 @@ class TestStructure:
     )
     def test_an_empty_document_is_nothing(self, text: str | bytes) -> None:
         node = root(text)
-        assert isinstance(node, Scalar)
+        assert isinstance(node, ScalarNode)
         assert node.value is None
         assert str(node.location) == f"file.yaml:{node.location.line}:{node.location.column}"
 
@@ -148,13 +157,13 @@ class TestPlaces:
     def test_of_every_kind_of_node(self) -> None:
         text = "# remark\nname: demo\nlist:\n  - one\n  - {a: 1, b: two}\n"
         node = root(text)
-        assert isinstance(node, Mapping)
+        assert isinstance(node, MappingNode)
         assert node.location == Location(file="file.yaml", line=2, column=1, length=10, text="name: demo")
         items = node.get("list")
-        assert isinstance(items, Sequence)
+        assert isinstance(items, SequenceNode)
         assert (items.location.line, items.location.column, items.location.length) == (4, 3, 5)
         braces = items.items[1]
-        assert isinstance(braces, Mapping)
+        assert isinstance(braces, MappingNode)
         assert braces.location == Location(file="file.yaml", line=5, column=5, length=14, text="  - {a: 1, b: two}")
         two = braces.get("b")
         assert two is not None
@@ -162,7 +171,7 @@ class TestPlaces:
 
     def test_of_nothing(self) -> None:
         node = root("a:\nb: 1\n")
-        assert isinstance(node, Mapping)
+        assert isinstance(node, MappingNode)
         nothing = node.get("a")
         assert nothing is not None
         assert (nothing.location.line, nothing.location.column, nothing.location.length) == (1, 3, 1)
@@ -170,7 +179,7 @@ class TestPlaces:
     @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
     def test_lines_end_as_editors_end_them(self, newline: str) -> None:
         node = root(newline.join(["a: 1", "", "b: 😀", "c: last"]))
-        assert isinstance(node, Mapping)
+        assert isinstance(node, MappingNode)
         key = node.key("c")
         assert key is not None
         assert key.location == Location(file="file.yaml", line=4, column=1, length=1, text="c: last")
@@ -180,12 +189,12 @@ class TestPlaces:
 
     def test_a_line_is_shared_by_all_places_in_it(self) -> None:
         node = root("[" + "x, " * 1000 + "y]")
-        assert isinstance(node, Sequence)
+        assert isinstance(node, SequenceNode)
         assert node.items[0].location.text is node.items[-1].location.text
 
     def test_a_byte_order_mark_takes_no_column(self) -> None:
         node = root("\ufeffname: demo")
-        assert isinstance(node, Mapping)
+        assert isinstance(node, MappingNode)
         assert node.location.column == 1
         assert node.location.text == "name: demo"
 
@@ -236,9 +245,9 @@ class TestRefused:
 
     def test_an_anchored_value_keeps_its_exact_place(self) -> None:
         document = parse_yaml("a: &x 'b§'\n", "f")
-        assert isinstance(document.root, Mapping)
+        assert isinstance(document.root, MappingNode)
         scalar = document.root.get("a")
-        assert isinstance(scalar, Scalar)
+        assert isinstance(scalar, ScalarNode)
         assert scalar.locate(1).column == 9
 
     def test_the_value_of_a_refused_key_is_still_checked(self) -> None:
@@ -249,37 +258,37 @@ class TestRefused:
 
 class TestLimits:
     def test_size_counts_bytes_or_characters(self) -> None:
-        limits = Limits(size=5)
+        limits = DocumentLimits(size=5)
         assert codes(parse_yaml("ééééé", "f", limits)) == []
         assert codes(parse_yaml("éééééé", "f", limits)) == ["P108"]
         assert codes(parse_yaml("ééé".encode(), "f", limits)) == ["P108"]
 
     def test_depth(self) -> None:
-        limits = Limits(depth=3)
+        limits = DocumentLimits(depth=3)
         assert codes(parse_yaml("[[[1]]]", "f", limits)) == []
         assert codes(parse_yaml("[[[[1]]]]", "f", limits)) == ["P108"]
         assert codes(parse_yaml("a: {b: [1]}", "f", limits)) == []
         assert codes(parse_yaml("a: {b: [c: 1]}", "f", limits)) == ["P108"]
 
     def test_nodes_count_keys_and_collections(self) -> None:
-        assert codes(parse_yaml("{a: [1, 2]}", "f", Limits(nodes=5))) == []
-        assert codes(parse_yaml("{a: [1, 2]}", "f", Limits(nodes=4))) == ["P108"]
+        assert codes(parse_yaml("{a: [1, 2]}", "f", DocumentLimits(nodes=5))) == []
+        assert codes(parse_yaml("{a: [1, 2]}", "f", DocumentLimits(nodes=4))) == ["P108"]
 
     def test_problems(self) -> None:
-        document = parse_yaml("{a: 1, a: 2, a: 3, a: 4}", "f", Limits(problems=2))
+        document = parse_yaml("{a: 1, a: 2, a: 3, a: 4}", "f", DocumentLimits(problems=2))
         assert codes(document) == ["P106", "P106", "P116"]
         assert document.root is None
 
     @pytest.mark.parametrize("depth", [0, 129])
     def test_a_depth_that_walks_cannot_follow_is_no_limit(self, depth: int) -> None:
         with pytest.raises(ValueError, match="depth"):
-            Limits(depth=depth)
+            DocumentLimits(depth=depth)
 
     def test_walks_follow_the_deepest_document(self) -> None:
-        document = parse_yaml("[" * 128 + "]" * 128, "f", Limits(depth=128))
+        document = parse_yaml("[" * 128 + "]" * 128, "f", DocumentLimits(depth=128))
         assert document.root is not None
         assert str(to_data(document.root)) == "[" * 128 + "]" * 128
-        assert document.root == parse_yaml("[" * 128 + "]" * 128, "f", Limits(depth=128)).root
+        assert document.root == parse_yaml("[" * 128 + "]" * 128, "f", DocumentLimits(depth=128)).root
         assert "items" in repr(document.root)
 
 
@@ -319,10 +328,10 @@ def test_a_folder_of_two_thousand_files_is_read_in_seconds() -> None:
 
 def _places(node: Node) -> list[Location]:
     match node:
-        case Scalar():
+        case ScalarNode():
             return [node.location]
-        case Sequence():
+        case SequenceNode():
             return [node.location, *(place for item in node.items for place in _places(item))]
-        case Mapping():
+        case MappingNode():
             inner = (place for key, child in node.entries for place in (key.location, *_places(child)))
             return [node.location, *inner]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from situ.documents import Limits, Mapping, Node, Scalar, parse_yaml, substitute, to_data
-from situ.errors import Problems
+from situ.lang.documents import DocumentLimits, MappingNode, Node, ScalarNode, parse_yaml, substitute, to_data
+from situ.lang.problems import Problems
 
 ENVIRONMENT = {"HOST": "example.org", "PORT": "4222", "EMPTY": "", "TRICK": "${HOST}", "_x1": "one", "YES": "true"}
 
 
-def substituted(text: str, limits: Limits | None = None) -> tuple[Node, Problems]:
+def substituted(text: str, limits: DocumentLimits | None = None) -> tuple[Node, Problems]:
     root = parse_yaml(text, "situ.yaml").root
     assert root is not None
     problems = Problems()
-    return substitute(root, ENVIRONMENT, problems, limits or Limits()), problems
+    return substitute(root, ENVIRONMENT, problems, limits or DocumentLimits()), problems
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ def test_all_problems_at_once() -> None:
 
 def test_places_lead_back_to_the_file() -> None:
     node, _ = substituted("where: host = '${HOST}' AND § > 5\n")
-    assert isinstance(node, Mapping)
+    assert isinstance(node, MappingNode)
     scalar = node.get("where")
-    assert isinstance(scalar, Scalar)
+    assert isinstance(scalar, ScalarNode)
     assert scalar.substituted
     assert scalar.location.column == 8
     assert scalar.locate(scalar.text.index("§")).column == 29
@@ -96,22 +96,22 @@ def test_places_lead_back_to_the_file() -> None:
 
 def test_places_around_an_empty_replacement() -> None:
     node, _ = substituted("a: x${EMPTY}§\n")
-    assert isinstance(node, Mapping)
+    assert isinstance(node, MappingNode)
     scalar = node.get("a")
-    assert isinstance(scalar, Scalar)
+    assert isinstance(scalar, ScalarNode)
     assert scalar.locate(1).column == 13
     assert scalar.locate(0).column == 4
 
 
 def test_growth_is_bounded() -> None:
-    limits = Limits(size=24)
+    limits = DocumentLimits(size=24)
     node, problems = substituted("[ '${HOST}', '${HOST}', '${HOST}' ]", limits)
     assert to_data(node) == ["example.org", "example.org", "${HOST}"]
     assert [problem.code.code for problem in problems] == ["P108"]
 
 
 def test_reports_are_bounded() -> None:
-    _, problems = substituted("a: '" + "${NONE} " * 5_000 + "'", Limits(problems=10))
+    _, problems = substituted("a: '" + "${NONE} " * 5_000 + "'", DocumentLimits(problems=10))
     assert [problem.code.code for problem in problems] == ["P109"] * 10 + ["P116"]
 
 

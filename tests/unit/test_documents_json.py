@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from situ.documents import Limits, Mapping, Scalar, parse_json, to_data
-from situ.errors import render
+from situ.lang.documents import DocumentLimits, MappingNode, ScalarNode, parse_json, to_data
+from situ.lang.problems import render
 
 
 @pytest.mark.parametrize(
@@ -29,14 +29,14 @@ def test_values(text: str | bytes, expected: object) -> None:
 
 def test_nodes_are_those_of_yaml() -> None:
     document = parse_json('{\n  "a": [1, "x"],\n  "b": {"c": null}\n}', "file.json")
-    assert isinstance(document.root, Mapping)
+    assert isinstance(document.root, MappingNode)
     inner = document.root.get("b")
-    assert isinstance(inner, Mapping)
+    assert isinstance(inner, MappingNode)
     assert inner.under is not None
     assert (inner.under.text, inner.location.line, inner.location.column) == ("b", 3, 8)
     assert inner.location.length == len('{"c": null}')
     nothing = inner.get("c")
-    assert isinstance(nothing, Scalar)
+    assert isinstance(nothing, ScalarNode)
     assert not nothing.quoted
 
 
@@ -132,6 +132,6 @@ def test_nesting_is_bounded_without_recursion(text: str) -> None:
 
 
 def test_size_and_number_of_values_are_bounded() -> None:
-    assert parse_json("[1, 2]", "f", Limits(nodes=3)).problems == ()
-    assert parse_json("[1, 2, 3]", "f", Limits(nodes=3)).problems[0].code.code == "P108"
-    assert parse_json("[1, 2]", "f", Limits(size=5)).problems[0].code.code == "P108"
+    assert parse_json("[1, 2]", "f", DocumentLimits(nodes=3)).problems == ()
+    assert parse_json("[1, 2, 3]", "f", DocumentLimits(nodes=3)).problems[0].code.code == "P108"
+    assert parse_json("[1, 2]", "f", DocumentLimits(size=5)).problems[0].code.code == "P108"

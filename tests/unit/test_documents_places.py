@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from situ.documents import Mapping, Node, Scalar, Sequence, parse_json, parse_yaml
-from situ.documents.scalar_places import place_map
+from situ.lang.documents import MappingNode, Node, ScalarNode, SequenceNode, parse_json, parse_yaml
+from situ.lang.documents.nodes import place_map
 
 MARK = "§"
 
@@ -104,9 +104,9 @@ def test_the_mark_is_found_in_json(text: str) -> None:
     assert scalar.locate(scalar.text.index(MARK)).column == text.index(MARK) + 1
 
 
-def scalar_of(text: str) -> Scalar:
+def scalar_of(text: str) -> ScalarNode:
     document = parse_yaml(text, "file.yaml")
-    assert isinstance(document.root, Scalar)
+    assert isinstance(document.root, ScalarNode)
     return document.root
 
 
@@ -149,17 +149,17 @@ def test_a_broken_walk_claims_no_place() -> None:
     assert place_map("|\n", "|", "text") is None
 
 
-def _marked(node: Node) -> Scalar:
+def _marked(node: Node) -> ScalarNode:
     found = [scalar for scalar in _scalars(node) if MARK in scalar.text]
     assert len(found) == 1
     return found[0]
 
 
-def _scalars(node: Node) -> list[Scalar]:
+def _scalars(node: Node) -> list[ScalarNode]:
     match node:
-        case Scalar():
+        case ScalarNode():
             return [node]
-        case Sequence():
+        case SequenceNode():
             return [scalar for item in node.items for scalar in _scalars(item)]
-        case Mapping():
+        case MappingNode():
             return [scalar for key, value in node.entries for scalar in (key, *_scalars(value))]

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from situ.documents import Fields, Mapping, Node, Reader, parse_json, parse_yaml, substitute
-from situ.errors import Problems, render
+from situ.lang.documents import Fields, MappingNode, Node, Reader, parse_json, parse_yaml, substitute
+from situ.lang.problems import Problems, render
 
 KEYS = ("name", "engine", "events", "ratio", "durable", "types", "clients", "batch")
 
@@ -209,7 +209,7 @@ class TestEnvironment:
         root = parse_yaml(text, "f").root
         assert root is not None
         node = substitute(root, {"SECRET": "12345", "WORD": "hunter2"}, Problems())
-        assert isinstance(node, Mapping)
+        assert isinstance(node, MappingNode)
         found = node.get("key")
         assert found is not None
         return found

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from situ.bus.interface import Ack
+from situ.bus.interface import StoreAck
 from situ.bus.memory import MemoryBus
-from situ.bus.names import Names
-from situ.catalogue import STREAM_FULL
 from situ.edge.engine import EdgeEngine
-from situ.errors import SituError
 from situ.event.lines import decode_line
 from situ.event.message import EventKey, Message, split_lines
+from situ.event.subjects import BusNames
+from situ.lang.catalogue import STREAM_FULL
+from situ.lang.problems import SituError
 from situ.registry.snapshots import publish_deployment
-from situ.subscription.model import Subscription
+from situ.routing.model import Subscription
 from tests.conformance.generated import Change, Send
 from tests.conformance.on_edge import run_on_edge
 from tests.zone import deployment_of
@@ -41,11 +41,11 @@ class _FullOnce(MemoryBus):
 
     refused = False
 
-    def hand_over(self, message: Message, *, lane: str = "") -> asyncio.Future[Ack]:
-        if self.refused or not message.subject.startswith(Names("main").root("r1", "")):
+    def hand_over(self, message: Message, *, lane: str = "") -> asyncio.Future[StoreAck]:
+        if self.refused or not message.subject.startswith(BusNames("main").root("r1", "")):
             return super().hand_over(message, lane=lane)
         self.refused = True
-        future: asyncio.Future[Ack] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[StoreAck] = asyncio.get_running_loop().create_future()
         future.set_exception(SituError(STREAM_FULL(stream="ROOT", reason="its limit")))
         return future
 
@@ -65,7 +65,7 @@ def test_what_failed_is_taken_when_it_comes_again_though_dead_letters_came_behin
             for each in (failed, behind):
                 await (await engine.take(each.key, each.count, each.body, each.received))
             await engine.stop()
-            stored = [each async for each in bus.read(Names("main").root_stream, 1)]
+            stored = [each async for each in bus.read(BusNames("main").root_stream, 1)]
             return [decode_line(line).seq for each in stored for line in split_lines(each.body)]
 
     assert asyncio.run(main()) == [1]

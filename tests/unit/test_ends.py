@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from situ.pipeline.ends import Ends, whole
+from situ.spark.checkpoint import BatchEnds, whole
 
 
 def test_ends_are_remembered_in_order_and_those_of_another_log_are_not(tmp_path: Path) -> None:
-    ends = Ends(tmp_path / "events")
+    ends = BatchEnds(tmp_path / "events")
     assert ends.load() is None
     for last in (4, 7, 7, 9):
         ends.add(last)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from situ.catalogue import CODES, SYNTAX, UNKNOWN_NAME
-from situ.errors import Location, Problems, Severity, SituError, nearest, render
+from situ.lang.catalogue import CODES, SYNTAX, UNKNOWN_NAME
+from situ.lang.problems import Location, Problems, Severity, SituError, nearest, render
 
 PLACE = Location(file="types/a.yaml", line=3, column=9, length=4, text="  at.x < whoo")
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from situ.quality.effective import Correction, effective
-from situ.quality.estimator import Estimate, Move
-from situ.quality.gathered import Gathered, Window, reading
-from situ.quality.panes import LENGTH, Numbers, Pane, Sketch
-from situ.quality.profile import Mode, Profile
-from situ.quality.property import BUILT_IN
+from situ.quality.measurement.estimator import Correction, Estimate, ValueShift, effective_profile
+from situ.quality.measurement.panes import LENGTH, Pane, PaneStore, PaneWindow, SequenceRange, Sketch, measure_window
+from situ.quality.model.declarations import BUILT_IN, Mode, Profile
 from tests.negotiating import can, in_modes, provides
 
 SECOND = 1_000_000
@@ -34,12 +31,12 @@ class Watched:
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self.estimate = Estimate()
-        self.gathered = Gathered()
+        self.gathered = PaneStore()
         self.time = T0
-        self.moves: list[tuple[int, Move]] = []
+        self.moves: list[tuple[int, ValueShift]] = []
 
-    def run(self, minutes: float, rate: float, **more: object) -> list[Move]:
-        found: list[Move] = []
+    def run(self, minutes: float, rate: float, **more: object) -> list[ValueShift]:
+        found: list[ValueShift] = []
         for _ in range(round(minutes * 6)):
             new = panes([rate], self.time, self.profile.publisher, **more)
             self.gathered.add(new)
@@ -153,7 +150,7 @@ def test_saying_the_same_again_corrects_nothing() -> None:
 def test_middleware_adds_latency() -> None:
     watched = Watched(provides("reader", rate=(1, 120, 60)))
     watched.run(3, 60, latency=Sketch.of([20_000] * 10))
-    profile = effective(watched.profile, watched.estimate.correction(), lambda _: True)
+    profile = effective_profile(watched.profile, watched.estimate.correction(), lambda _: True)
     assert profile.capabilities["latency"].cv == pytest.approx(20, rel=0.03)
     assert profile.capabilities["latency"].best == profile.capabilities["latency"].cv
     assert not any(move.worse for _, move in watched.moves)
@@ -164,7 +161,7 @@ def test_restart_keeps_what_holds() -> None:
     watched.run(5, 30)
     again = Estimate.from_json(watched.estimate.as_json())
     assert again.corrected == watched.estimate.corrected
-    watched.estimate, watched.gathered = again, Gathered()
+    watched.estimate, watched.gathered = again, PaneStore()
     count = len(watched.moves)
     watched.run(5, 30)
     assert watched.moves[count:] == []
@@ -173,10 +170,10 @@ def test_restart_keeps_what_holds() -> None:
 # ── what windows say ──
 
 
-def window(**values: object) -> Window:
+def window(**values: object) -> PaneWindow:
     pane = Pane(publisher="p", type="t", start=0, events=1_000, last=MINUTE - 1, **values)  # type: ignore[arg-type]
     numbers = tuple(pane.numbers.values())
-    return Window(start=0, end=MINUTE, panes=(pane,), numbers=numbers)
+    return PaneWindow(start=0, end=MINUTE, panes=(pane,), numbers=numbers)
 
 
 @pytest.mark.parametrize(
@@ -187,8 +184,8 @@ def window(**values: object) -> Window:
         (window(latency=Sketch.of([1_000] * 94 + [9_000] * 6)), "latency", 9),
         (window(freshness=Sketch.of([-5] * 100)), "freshness", 0),
         (window(freshness=Sketch.of([2_000_000] * 100)), "freshness", 2),
-        (window(numbers={1: Numbers(1, 100, 90)}), "completeness", 0.9),
-        (window(numbers={1: Numbers(1, 100, 90), 2: Numbers(1, 50, 30)}), "completeness", 0.8),
+        (window(numbers={1: SequenceRange(1, 100, 90)}), "completeness", 0.9),
+        (window(numbers={1: SequenceRange(1, 100, 90), 2: SequenceRange(1, 50, 30)}), "completeness", 0.8),
         (window(), "completeness", 0.5),
         (window(accepted=200, delivered=150), "reliability", 0.75),
         (window(), "reliability", None),
@@ -198,18 +195,18 @@ def window(**values: object) -> Window:
         (window(), "trust", None),
     ],
 )
-def test_readings(found: Window, name: str, value: float | None) -> None:
-    measured = reading(found, [name], declared_rate=2_000).get(name)
+def test_readings(found: PaneWindow, name: str, value: float | None) -> None:
+    measured = measure_window(found, [name], declared_rate=2_000).get(name)
     assert measured == (None if value is None else pytest.approx(value, rel=0.03))
 
 
 def test_numbers_are_counted_over_all_types_of_a_publisher() -> None:
-    gathered = Gathered()
-    for type, numbers in (("a", Numbers(1, 99, 50)), ("b", Numbers(2, 100, 50))):
+    gathered = PaneStore()
+    for type, numbers in (("a", SequenceRange(1, 99, 50)), ("b", SequenceRange(2, 100, 50))):
         gathered.add([Pane(publisher="p", type=type, start=T0, events=30, numbers={1: numbers})])
     found = gathered.window("p/a", T0 - MINUTE, T0 + LENGTH)
     assert found is not None
-    assert reading(found, ["completeness"], None) == {"completeness": 1.0}
+    assert measure_window(found, ["completeness"], None) == {"completeness": 1.0}
 
 
 # ── effective profiles ──
@@ -219,10 +216,10 @@ def test_effective_profiles() -> None:
     profile = provides("p", rate=(2, 60, 10), confidence=(80, 80, 80))
 
     def rate(correction: Correction, improvable: bool = True) -> tuple[float, float, float]:
-        found = effective(profile, correction, lambda _: improvable).capabilities["rate"]
+        found = effective_profile(profile, correction, lambda _: improvable).capabilities["rate"]
         return found.lb, found.cv, found.ub
 
-    assert effective(profile, Correction(), lambda _: True) is profile
+    assert effective_profile(profile, Correction(), lambda _: True) is profile
     assert rate(Correction(measured={"rate": 5})) == (2, 5, 60)
     assert rate(Correction(measured={"rate": 1})) == (1, 1, 60), "the range is widened"
     assert rate(Correction(measured={"rate": 90})) == (2, 90, 90)
@@ -236,7 +233,7 @@ def test_effective_profiles_of_less_is_better() -> None:
     profile = Profile(publisher="p", type="t", capabilities={"freshness": can("freshness", 1, 10, 5)})
 
     def fresh(correction: Correction) -> tuple[float, float, float]:
-        found = effective(profile, correction, lambda _: True).capabilities["freshness"]
+        found = effective_profile(profile, correction, lambda _: True).capabilities["freshness"]
         return found.lb, found.cv, found.ub
 
     assert fresh(Correction(measured={"freshness": 12})) == (1, 12, 12)
@@ -247,14 +244,14 @@ def test_effective_profiles_of_less_is_better() -> None:
 def test_effective_modes() -> None:
     slow, fast = (Mode(name=name, values={"rate": rate}) for name, rate in (("slow", 2), ("fast", 60)))
     profile = in_modes("p", "slow", slow, fast)
-    barred = effective(profile, Correction(barred=frozenset({"fast", "slow"})), lambda _: True)
+    barred = effective_profile(profile, Correction(barred=frozenset({"fast", "slow"})), lambda _: True)
     assert [each.name for each in barred.modes] == ["slow"], "the current one is there whatever was said"
-    assert [each.name for each in effective(profile, Correction(frozen=True), lambda _: True).modes] == ["slow"]
-    measured = effective(profile, Correction(measured={"rate": 1}), lambda _: True)
+    assert [each.name for each in effective_profile(profile, Correction(frozen=True), lambda _: True).modes] == ["slow"]
+    measured = effective_profile(profile, Correction(measured={"rate": 1}), lambda _: True)
     assert measured.current() == {"rate": 1}
     assert [point["rate"] for point in measured.reach()] == [1, 60]
 
 
 def test_property_of_every_measure_is_built_in() -> None:
-    measured = reading(window(confident=1, accepted=1, numbers={1: Numbers(1, 1, 1)}), BUILT_IN, 1.0)
+    measured = measure_window(window(confident=1, accepted=1, numbers={1: SequenceRange(1, 1, 1)}), BUILT_IN, 1.0)
     assert set(measured) <= set(BUILT_IN)

@@ -12,12 +12,11 @@ import pytest
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
-from situ.errors import Problem, SituError
+from situ.event import CloudEvent as SituCloudEvent
 from situ.event import (
-    Event,
-    Limits,
+    JsonLimits,
     Marks,
-    Refused,
+    RefusedEvent,
     accept,
     check_time,
     decode_batch,
@@ -26,10 +25,11 @@ from situ.event import (
     encode_event,
 )
 from situ.event.envelope import MARKS
+from situ.lang.problems import Problem, SituError
 
 AT = datetime(2026, 11, 1, 8, 30, 0, 250_000, tzinfo=UTC)
 PLAIN: dict[str, Any] = {"specversion": "1.0", "id": "17-42", "source": "reader-7", "type": "Sighting"}
-FULL = Event(
+FULL = SituCloudEvent(
     id="17-42",
     source="reader-7/door",
     type="building.Sighting",
@@ -71,7 +71,7 @@ def refused(raw: bytes | str, **options: Any) -> tuple[Problem, ...]:
 def test_an_event_comes_back_as_it_was() -> None:
     assert decode_event(encode_event(FULL)) == FULL
     assert decode_batch(encode_batch([FULL, FULL])) == (FULL, FULL)
-    least = Event(id="1", source="a", type="T")
+    least = SituCloudEvent(id="1", source="a", type="T")
     assert decode_event(encode_event(least)) == least
 
 
@@ -86,7 +86,7 @@ def test_structured_json_is_compact_and_in_order() -> None:
 
 
 def test_a_batch_has_one_event_a_line() -> None:
-    one, two = Event(id="1", source="a", type="T", data="x\ny"), Event(id="2", source="a", type="T")
+    one, two = SituCloudEvent(id="1", source="a", type="T", data="x\ny"), SituCloudEvent(id="2", source="a", type="T")
     assert encode_batch([one, two]) == b"[\n" + encode_event(one) + b",\n" + encode_event(two) + b"\n]"
     assert encode_batch([]) == b"[]"
     assert decode_batch(b"[]") == decode_batch(b" [ ]\n") == decode_batch("[\n\n]") == ()
@@ -127,7 +127,9 @@ def test_the_official_sdk_reads_what_we_write_and_writes_what_we_read() -> None:
     ],
 )  # fmt: skip
 def test_attributes_are_read(attributes: dict[str, Any], expected: dict[str, Any]) -> None:
-    assert decode_event(written(**attributes)) == Event(id="17-42", source="reader-7", type="Sighting", **expected)
+    assert decode_event(written(**attributes)) == SituCloudEvent(
+        id="17-42", source="reader-7", type="Sighting", **expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -272,7 +274,7 @@ def test_names_in_messages_are_harmless() -> None:
 
 
 def test_size_and_depth_have_limits() -> None:
-    limits = Limits(event=1000, batch=5000, events=3, depth=5)
+    limits = JsonLimits(event=1000, batch=5000, events=3, depth=5)
     assert decode_event(written(data="x" * 900), limits=limits)
     [large] = refused(written(data="x" * 1000), limits=limits)
     assert (large.code.code, large.values["most"]) == ("E704", 1000)
@@ -283,14 +285,16 @@ def test_size_and_depth_have_limits() -> None:
     assert (deep.code.code, deep.values["most"]) == ("E704", 5)
     for deepest in ("[" * 1_000_000, '{"a":' * 150_000, "[" * 100_000 + "]" * 100_000):
         assert refused(deepest)[0].code.code == "E704"
-    assert [type(each) for each in decode_batch(encode_batch([FULL] * 3), limits=Limits(events=3))] == [Event] * 3
-    [many] = decode_batch(encode_batch([FULL] * 4), limits=Limits(events=3))
-    assert isinstance(many, Refused)
+    assert [type(each) for each in decode_batch(encode_batch([FULL] * 3), limits=JsonLimits(events=3))] == [
+        SituCloudEvent
+    ] * 3
+    [many] = decode_batch(encode_batch([FULL] * 4), limits=JsonLimits(events=3))
+    assert isinstance(many, RefusedEvent)
     assert many.problems[0].values["what"] == "events in a batch"
-    [heavy] = decode_batch(encode_batch([FULL] * 4), limits=Limits(batch=1000))
-    assert isinstance(heavy, Refused)
-    one_heavy = decode_batch(encode_batch([FULL, replace(FULL, data="x" * 2000), FULL]), limits=Limits(event=1500))
-    assert [type(each) for each in one_heavy] == [Event, Refused, Event]
+    [heavy] = decode_batch(encode_batch([FULL] * 4), limits=JsonLimits(batch=1000))
+    assert isinstance(heavy, RefusedEvent)
+    one_heavy = decode_batch(encode_batch([FULL, replace(FULL, data="x" * 2000), FULL]), limits=JsonLimits(event=1500))
+    assert [type(each) for each in one_heavy] == [SituCloudEvent, RefusedEvent, SituCloudEvent]
 
 
 @pytest.mark.parametrize("indent", [None, 0, 1, 4])
@@ -300,8 +304,8 @@ def test_a_batch_may_be_written_in_any_way(indent: int | None, separator: str) -
     events = [{**PLAIN, "id": str(number), "data": data} for number in range(3)]
     text = json.dumps(events, indent=indent, separators=(separator, ":"))
     found = decode_batch(text)
-    assert [each.id for each in found if isinstance(each, Event)] == ["0", "1", "2"]
-    assert all(isinstance(each, Event) and each.data == data for each in found)
+    assert [each.id for each in found if isinstance(each, SituCloudEvent)] == ["0", "1", "2"]
+    assert all(isinstance(each, SituCloudEvent) and each.data == data for each in found)
 
 
 BAD = [
@@ -321,13 +325,18 @@ def test_a_bad_event_in_a_batch_spoils_no_other(bad: str, code: str) -> None:
     good = [encode_event(replace(FULL, id=str(number))).decode() for number in range(3)]
     body = "[\n" + ",\n".join([good[0], bad, good[1], good[2]]) + "\n]"
     found = decode_batch(body)
-    assert [each.id if isinstance(each, Event) else "refused" for each in found] == ["0", "refused", "1", "2"]
-    assert isinstance(found[1], Refused)
+    assert [each.id if isinstance(each, SituCloudEvent) else "refused" for each in found] == ["0", "refused", "1", "2"]
+    assert isinstance(found[1], RefusedEvent)
     assert found[1].original == bad
     assert found[1].problems[0].code.code == code
     if bad != "{":  # without lines, nothing says where an object that is not closed ends
         assert decode_batch(body.replace("\n", " "))[0] == found[0]
-        assert [type(each) for each in decode_batch(body.replace("\n", " "))] == [Event, Refused, Event, Event]
+        assert [type(each) for each in decode_batch(body.replace("\n", " "))] == [
+            SituCloudEvent,
+            RefusedEvent,
+            SituCloudEvent,
+            SituCloudEvent,
+        ]
 
 
 @pytest.mark.parametrize(
@@ -344,14 +353,14 @@ def test_a_bad_event_in_a_batch_spoils_no_other(bad: str, code: str) -> None:
 )
 def test_what_is_no_batch_is_refused_as_a_whole(body: str, code: str) -> None:
     [found] = decode_batch(body)
-    assert isinstance(found, Refused)
+    assert isinstance(found, RefusedEvent)
     assert found.original == body
     assert found.problems[0].code.code == code
 
 
 def test_hostile_batches_take_no_time() -> None:
     for body in ('\\"' * 500_000, "[" + '"\\' * 500_000, "[" + "[]," * 300_000, "[\n{" + "},\n{" * 200_000 + "}\n]"):
-        assert any(isinstance(each, Refused) for each in decode_batch(body))
+        assert any(isinstance(each, RefusedEvent) for each in decode_batch(body))
 
 
 def test_a_time_too_far_ahead_is_refused() -> None:
@@ -391,8 +400,8 @@ def test_ingress_lets_nobody_speak_for_another() -> None:
     ],
 )
 def test_a_source_belongs_to_its_client(source: str, expected: str) -> None:
-    event = Event(id="1", source=source, type="T", time=AT)
-    assert accept(event, client="desk", received=AT + timedelta(1)).event == Event(
+    event = SituCloudEvent(id="1", source=source, type="T", time=AT)
+    assert accept(event, client="desk", received=AT + timedelta(1)).event == SituCloudEvent(
         id="1", source=expected, type="T", time=AT, marks=Marks(received=AT + timedelta(1))
     )
 
@@ -401,6 +410,6 @@ def test_a_source_belongs_to_its_client(source: str, expected: str) -> None:
     ("value", "text"), [(97.5, "97.5"), (97.0, "97"), (0.0, "0"), (1e-7, "0.0000001"), (100.0, "100")]
 )
 def test_confidence_is_written_as_a_plain_number(value: float, text: str) -> None:
-    raw = encode_event(Event(id="1", source="a", type="T", confidence=value))
+    raw = encode_event(SituCloudEvent(id="1", source="a", type="T", confidence=value))
     assert json.loads(raw)["confidence"] == text
     assert decode_event(raw).confidence == pytest.approx(value, abs=0, rel=1e-12)

@@ -6,13 +6,10 @@ import random
 
 import pytest
 
-from situ.situation.meaning.detection import Instances, Observation
-from situ.situation.meaning.explain_lack import Why
-from situ.situation.meaning.explain_match import explain_detection, explain_miss
-from situ.situation.meaning.occurrences import Happened
-from situ.situation.meaning.reference import detect
-from situ.situation.meaning.tell_match import tell_detection, tell_miss
-from situ.situation.policies.policy import Policy
+from situ.cli.render.policy_match import detection_lines, miss_lines
+from situ.explain.policy_match import LackReason, explain_detection, explain_miss
+from situ.policies.model import InstancesByConcept, Observation, Policy
+from situ.policies.reference import OccurrenceSet, detect
 from tests.situations import ONTOLOGY, generate, policy, saw
 
 ALONE = policy(
@@ -20,7 +17,7 @@ ALONE = policy(
     "A.where = R.id",
     "not A.near = B.id or not B.where = R.id",
 )
-PEOPLE: Instances = {
+PEOPLE: InstancesByConcept = {
     "thing": {
         "1": {"status": "guest"},
         "5": {"status": "guest"},
@@ -39,8 +36,8 @@ TABLE_5_3 = (
 )
 
 
-def happened(meant: Policy, *seen: Observation, instances: Instances = PEOPLE) -> Happened:
-    return Happened(meant, ONTOLOGY, seen, instances, {})
+def happened(meant: Policy, *seen: Observation, instances: InstancesByConcept = PEOPLE) -> OccurrenceSet:
+    return OccurrenceSet(meant, ONTOLOGY, seen, instances, {})
 
 
 def test_a_detection_is_explained_clause_by_clause() -> None:
@@ -48,7 +45,7 @@ def test_a_detection_is_explained_clause_by_clause() -> None:
     [found] = detect(ALONE, ONTOLOGY, TABLE_5_3, PEOPLE)
     why = explain_detection(known, found.id[:8])
     assert why is not None
-    assert tell_detection(ALONE, why, str) == [
+    assert detection_lines(ALONE, why, str) == [
         "p: A = 5, R = R123",
         f"  detection {found.id}",
         "  activated at 2, settled at 7",
@@ -71,7 +68,7 @@ def test_a_sequence_is_explained_by_its_parts() -> None:
     seen = saw("1", "where", "r1", 0), saw("1", "where", "r2", 3)
     why = explain_detection(happened(meant, *seen), "")
     assert why is not None
-    assert tell_detection(meant, why, str)[-6:] == [
+    assert detection_lines(meant, why, str)[-6:] == [
         "  met: A.where = 'r1' followed-by A.where = 'r2' or A.x > 9",
         "    A.where = 'r1' followed-by A.where = 'r2': A = 1 at 3, by s/1-where-0, s/1-where-3",
         "      A.where = 'r1': A = 1 at 0, by s/1-where-0",
@@ -82,7 +79,7 @@ def test_a_sequence_is_explained_by_its_parts() -> None:
 
 
 def test_a_miss_shows_the_counterexample() -> None:
-    assert tell_miss(ALONE, explain_miss(happened(ALONE, *TABLE_5_3), {"A": "1"}, 5), str) == [
+    assert miss_lines(ALONE, explain_miss(happened(ALONE, *TABLE_5_3), {"A": "1"}, 5), str) == [
         "p: A = 1 around 5",
         "  nearest to it: A = 1, R = R12, activated at 0",
         "  met: A.where = R.id",
@@ -97,15 +94,15 @@ def test_what_was_detected_is_no_miss() -> None:
     why = explain_miss(happened(ALONE, *TABLE_5_3), {"A": "5"}, 7)
     assert [each.time for each in why.detected] == [7]
     assert why.failed == ()
-    assert tell_miss(ALONE, why, str)[1].startswith("  was detected: ")
+    assert miss_lines(ALONE, why, str)[1].startswith("  was detected: ")
 
 
-def missed(meant: Policy, *seen: Observation, at: int = 5, **bindings: str) -> tuple[Why, str]:
+def missed(meant: Policy, *seen: Observation, at: int = 5, **bindings: str) -> tuple[LackReason, str]:
     """What is lacking in the only literal of the only clause that failed, and how it reads."""
     why = explain_miss(happened(meant, *seen), bindings, at)
     [failed] = why.failed
     [lack] = failed.lacks
-    text = next(line for line in tell_miss(meant, why, str)[::-1] if line.startswith("    ") and line[4] != " ")
+    text = next(line for line in miss_lines(meant, why, str)[::-1] if line.startswith("    ") and line[4] != " ")
     return lack.why, text.split(": ", 1)[1]
 
 
@@ -114,33 +111,33 @@ HERE = saw("1", "where", "R12", 0)
 
 
 def test_what_is_lacking_in_a_relation() -> None:
-    assert missed(THERE, HERE, A="101")[0] is Why.UNSEEN
+    assert missed(THERE, HERE, A="101")[0] is LackReason.UNSEEN
     assert missed(THERE, HERE, saw("101", "where", "R12", 1), A="101") == (
-        Why.CONSTRAINT,
+        LackReason.CONSTRAINT,
         "A = 101 does not satisfy `status = 'guest'`",
     )
-    assert missed(THERE, HERE, R="R9") == (Why.UNKNOWN, "no pull source knows R = R9")
+    assert missed(THERE, HERE, R="R9") == (LackReason.UNKNOWN, "no pull source knows R = R9")
     assert missed(THERE, HERE, A="1", R="R123") == (
-        Why.OTHER_IDENTITY,
+        LackReason.OTHER_IDENTITY,
         "not for R = R123; it occurred for others, A = 1, R = R12 at 0, by s/1-where-0",
     )
     assert missed(THERE, HERE, A="1", at=40) == (
-        Why.OTHER_TIME,
+        LackReason.OTHER_TIME,
         "it occurred 40 us away, A = 1, R = R12 at 0, by s/1-where-0",
     )
     assert missed(policy("thing A", "A.x > 9"), saw("1", "x", 3.0, 1), A="1") == (
-        Why.UNTRUE,
+        LackReason.UNTRUE,
         "`A.x > 9` was not true of what was seen",
     )
 
 
 def test_what_is_lacking_between_two_events() -> None:
     close = policy("thing A, place B", "A.x = B.temp")
-    assert missed(close, saw("1", "x", 1.0, 0), saw("r", "temp", 1.0, 9))[0] is Why.APART
-    assert missed(close, saw("1", "x", 1.0, 0), saw("r", "temp", 2.0, 4))[0] is Why.UNTRUE
+    assert missed(close, saw("1", "x", 1.0, 0), saw("r", "temp", 1.0, 9))[0] is LackReason.APART
+    assert missed(close, saw("1", "x", 1.0, 0), saw("r", "temp", 2.0, 4))[0] is LackReason.UNTRUE
     spent = saw("1", "x", 1.0, 0), saw("2", "x", 1.0, 1), saw("r", "temp", 1.0, 2)
     assert missed(close, *spent, A="2") == (
-        Why.SPENT,
+        LackReason.SPENT,
         "it would have been true, but an event was spent on another pair (chronicle)",
     )
 
@@ -148,22 +145,24 @@ def test_what_is_lacking_between_two_events() -> None:
 def test_what_is_lacking_in_a_sequence() -> None:
     first, second = saw("1", "where", "r1", 4), saw("1", "where", "r2", 3)
     follows = policy("thing A", "A.where = 'r1' -> A.where = 'r2'")
-    assert missed(follows, second)[0] is Why.FIRST
-    assert missed(follows, first)[0] is Why.SECOND
-    assert missed(follows, first, second) == (Why.ORDER, "both occurred, but the second 1 us before the first")
-    assert missed(follows, first, saw("1", "where", "r2", 19)) == (Why.ORDER, "both occurred, but 15 us apart")
+    assert missed(follows, second)[0] is LackReason.FIRST
+    assert missed(follows, first)[0] is LackReason.SECOND
+    assert missed(follows, first, second) == (LackReason.ORDER, "both occurred, but the second 1 us before the first")
+    assert missed(follows, first, saw("1", "where", "r2", 19)) == (LackReason.ORDER, "both occurred, but 15 us apart")
     broken = policy("thing A", "A.where = 'r1' -> not A.where = 'r2'")
     assert missed(broken, first, saw("1", "where", "r2", 6)) == (
-        Why.BROKEN,
+        LackReason.BROKEN,
         "`A.where = 'r2'` should have been absent, but was not, A = 1 at 6, by s/1-where-6",
     )
     chain = policy("thing A", "A.where = 'r1' -> A.where = 'r2' -> A.where = 'r3'")
     early = saw("1", "where", "r2", 0), saw("1", "where", "r3", 2)
-    assert missed(chain, *early, saw("1", "where", "r1", 1), saw("1", "where", "r2", 3))[0] is Why.OTHER_OCCURRENCE
+    assert (
+        missed(chain, *early, saw("1", "where", "r1", 1), saw("1", "where", "r2", 3))[0] is LackReason.OTHER_OCCURRENCE
+    )
 
 
 def test_clauses_about_absence_are_not_judged_if_nothing_happened() -> None:
-    assert tell_miss(ALONE, explain_miss(happened(ALONE), {}, 5), str) == [
+    assert miss_lines(ALONE, explain_miss(happened(ALONE), {}, 5), str) == [
         "p: anything around 5",
         "  nothing of it happened around that time",
         "  not met: A.where = R.id",
@@ -176,17 +175,17 @@ def test_clauses_about_absence_are_not_judged_if_nothing_happened() -> None:
 def test_everything_generated_can_be_explained(start: int) -> None:
     for seed in range(start, start + 25):
         case, dice = generate(seed), random.Random(seed)
-        known = Happened(case.policy, case.ontology, case.observations, case.instances, case.keep)
+        known = OccurrenceSet(case.policy, case.ontology, case.observations, case.instances, case.keep)
         found = detect(case.policy, case.ontology, case.observations, case.instances, keep=case.keep)
         for detection in found[:2]:
             why = explain_detection(known, detection.id)
             assert why is not None
             assert why.detection == detection
-            assert tell_detection(case.policy, why)
+            assert detection_lines(case.policy, why)
         asked = {dice.choice(case.policy.aliases).name: dice.choice(case.observations).identity}
         missing = explain_miss(known, asked, dice.choice(case.observations).time)
         assert missing.detected or missing.failed
-        assert tell_miss(case.policy, missing)
+        assert miss_lines(case.policy, missing)
 
 
 # ── branches, steps and absences between them ──
@@ -197,7 +196,7 @@ def test_a_branch_is_explained_by_its_own_parts() -> None:
     seen = saw("1", "where", "r1", 0), saw("1", "x", 3.0, 1)
     why = explain_detection(happened(meant, *seen), "")
     assert why is not None
-    assert tell_detection(meant, why, str)[-4:] == [
+    assert detection_lines(meant, why, str)[-4:] == [
         "  met: (A.where = 'r1' and A.x > 1 and not A.near = '2') or A.x > 9",
         "    A.where = 'r1': A = 1 at 0, by s/1-where-0",
         "    A.x > 1: A = 1 at 1, by s/1-x-1",
@@ -208,7 +207,7 @@ def test_a_branch_is_explained_by_its_own_parts() -> None:
 def test_a_miss_says_what_each_branch_lacked() -> None:
     meant = policy("thing A", "[A.where = 'r1' and A.x > 1] or A.x > 9")
     why = explain_miss(happened(meant, saw("1", "where", "r1", 0), saw("1", "x", 0.5, 1)), {"A": "1"}, 2)
-    assert tell_miss(meant, why, str) == [
+    assert miss_lines(meant, why, str) == [
         "p: A = 1 around 2",
         "  nearest to it: A = 1, activated at 0",
         "  not met: (A.where = 'r1' and A.x > 1) or A.x > 9",
@@ -223,16 +222,16 @@ def test_what_is_lacking_in_a_sequence_with_an_absence_inside() -> None:
     between = policy("thing A", "A.where = 'r1' -> not A.x > 1 -> A.where = 'r2'")
     ends = saw("1", "where", "r1", 0), saw("1", "where", "r2", 4)
     assert missed(between, *ends, saw("1", "x", 3.0, 2)) == (
-        Why.BROKEN,
+        LackReason.BROKEN,
         "`A.x > 1` should have been absent, but was not, A = 1 at 2, by s/1-x-2",
     )
-    assert missed(between, ends[0])[0] is Why.SECOND
+    assert missed(between, ends[0])[0] is LackReason.SECOND
     assert missed(between, ends[0], saw("1", "where", "r2", -1)) == (
-        Why.ORDER,
+        LackReason.ORDER,
         "both occurred, but the second 1 us before the first",
     )
     bounded = policy("thing A", "A.where = 'r1' ->4 not A.x > 1 -> A.where = 'r2'")
-    assert missed(bounded, *ends) == (Why.ORDER, "both occurred, but only 4 us apart")
+    assert missed(bounded, *ends) == (LackReason.ORDER, "both occurred, but only 4 us apart")
     after = policy("thing A", "A.where = 'r1' ->2 not A.x > 1 ->3 not A.near = '2'")
     assert missed(after, ends[0], saw("1", "near", "2", 4))[1].startswith("`A.near = '2'` should have been absent")
 
@@ -241,7 +240,7 @@ def test_a_step_that_is_written_again_is_told_each_time() -> None:
     meant = policy("thing A", "A.where = 'r1' -> A.where = 'r1'")
     why = explain_detection(happened(meant, saw("1", "where", "r1", 0), saw("1", "where", "r1", 3)), "")
     assert why is not None
-    assert tell_detection(meant, why, str)[-2:] == [
+    assert detection_lines(meant, why, str)[-2:] == [
         "      A.where = 'r1': A = 1 at 0, by s/1-where-0",
         "      A.where = 'r1': A = 1 at 3, by s/1-where-3",
     ]

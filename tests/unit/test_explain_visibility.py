@@ -6,19 +6,18 @@ from textwrap import dedent
 
 import pytest
 
-from situ.errors import Location
-from situ.tags import TagSet
-from situ.visibility.explain import Cell, explain_visibility, may_know_all, one_side
-from situ.visibility.explain_text import explain_text
-from situ.visibility.filters import Filters
-from situ.visibility.graph import Dimension, Filter, Grant, Link, Scope, ScopeGraph
-from situ.visibility.reference import visible
-from situ.visibility.rights import Principal
-from situ.visibility.stamping import RootEvent
+from situ.lang.problems import Location
+from situ.lang.tags import TagSet
+from situ.scopes.explanation import DimensionCase, explain_text, explain_visibility, may_know_all, one_side
+from situ.scopes.filters import FilterMeanings
+from situ.scopes.graph import BoundaryFilter, Dimension, Grant, Scope, ScopeGraph, ScopeLink
+from situ.scopes.rights import Principal
+from situ.scopes.stamp import RootEvent
+from tests.oracles.visibility import visible
 from tests.scopes import EVERYTHING, PAPER, dimension, graph_of, tags
 from tests.types_files import types_of
 
-TYPES = Filters(
+TYPES = FilterMeanings(
     types_of(
         """
         events:
@@ -38,31 +37,35 @@ STATE = RootEvent(
 )
 
 
-def at(text: str, line: int, column: int) -> Filter:
-    return Filter(text=text, place=Location(file="scopes.yaml", line=line, column=column))
+def at(text: str, line: int, column: int) -> BoundaryFilter:
+    return BoundaryFilter(text=text, place=Location(file="scopes.yaml", line=line, column=column))
 
 
 def plant() -> ScopeGraph:
     membership = [
         Scope(name="group"),
-        Scope(name="plant-lyon", containers=("group",), output=Filter(text="type IS Alarm AND severity >= 4")),
+        Scope(name="plant-lyon", containers=("group",), output=BoundaryFilter(text="type IS Alarm AND severity >= 4")),
         Scope(
-            name="operations", containers=("plant-lyon",), output=Filter(text="type IS Alarm OR type IS ShiftReport")
+            name="operations",
+            containers=("plant-lyon",),
+            output=BoundaryFilter(text="type IS Alarm OR type IS ShiftReport"),
         ),
         Scope(
-            name="maintenance", containers=("plant-lyon",), input=Filter(text="type IS Alarm OR type IS MachineState")
+            name="maintenance",
+            containers=("plant-lyon",),
+            input=BoundaryFilter(text="type IS Alarm OR type IS MachineState"),
         ),
         Scope(
             name="line-a",
             containers=("maintenance", "operations"),
             output=at("NOT type IS CycleCount", 11, 31),
-            links=(("maintenance", Link(up=at("machine_class = 'press'", 12, 51))),),
+            links=(("maintenance", ScopeLink(up=at("machine_class = 'press'", 12, 51))),),
         ),
         Scope(
             name="supplier-acme",
             containers=("maintenance",),
             input=at("vendor = 'acme'", 13, 50),
-            output=Filter(text="type IS ServiceNote"),
+            output=BoundaryFilter(text="type IS ServiceNote"),
         ),
     ]
     return ScopeGraph(
@@ -112,7 +115,7 @@ def test_the_way_of_the_paper() -> None:
     assert [step.end for step in first.way] == ["us", "es", "fs", "is"]
     assert [step.up for step in first.way] == [True, True, False, False]
     assert [step.end for step in second.way] == ["bo", "fr", "eu", "uk", "lo"]
-    assert third.cell is Cell.NO_LIMIT
+    assert third.cell is DimensionCase.NO_LIMIT
     text = explain_text(explained)
     assert "d1  ls ↑ us ↑ es ↓ fs ↓ is       visible\n" in text
     assert text.endswith("\nvisible")
@@ -135,17 +138,19 @@ def test_the_shortest_way_is_shown_and_by_name_among_equally_short_ones() -> Non
 @pytest.mark.parametrize(
     ("advertised", "subscribed", "closed", "cell", "remedy"),
     [
-        ("a", "", False, Cell.SCOPE_AGAINST_NOTHING, "the subscription named a d scope that sees a, or any"),
-        ("", "a", False, Cell.NOTHING_AGAINST_SCOPE, "the advertisement named a d scope that a sees, or any"),
-        ("", "", True, Cell.CLOSED, "both named d scopes, or the subscription any"),
-        ("any", "", True, Cell.CLOSED, "both named d scopes, or the subscription any"),
-        ("a", "any", True, Cell.ANY_WANTED, ""),
-        ("any", "any", True, Cell.ANY_WANTED, ""),
-        ("any", "a", True, Cell.NO_LIMIT, ""),
-        ("", "any", False, Cell.UNUSED, ""),
+        ("a", "", False, DimensionCase.SCOPE_AGAINST_NOTHING, "the subscription named a d scope that sees a, or any"),
+        ("", "a", False, DimensionCase.NOTHING_AGAINST_SCOPE, "the advertisement named a d scope that a sees, or any"),
+        ("", "", True, DimensionCase.CLOSED, "both named d scopes, or the subscription any"),
+        ("any", "", True, DimensionCase.CLOSED, "both named d scopes, or the subscription any"),
+        ("a", "any", True, DimensionCase.ANY_WANTED, ""),
+        ("any", "any", True, DimensionCase.ANY_WANTED, ""),
+        ("any", "a", True, DimensionCase.NO_LIMIT, ""),
+        ("", "any", False, DimensionCase.UNUSED, ""),
     ],
 )
-def test_what_the_table_alone_decides(advertised: str, subscribed: str, closed: bool, cell: Cell, remedy: str) -> None:
+def test_what_the_table_alone_decides(
+    advertised: str, subscribed: str, closed: bool, cell: DimensionCase, remedy: str
+) -> None:
     graph = graph_of(dimension("d", {"a": "r"}, closed=closed))
     ad, sub = tags(advertised, graph), tags(subscribed, graph)
     explained = explain_visibility(graph, EVERYTHING, ad, sub)
@@ -161,7 +166,7 @@ def test_what_no_event_could_change_is_said_so() -> None:
     for other in (apart, explain_visibility(graph, EVERYTHING, tags("s", graph), tags("r", graph))):
         assert explain_text(other).endswith("not visible (d); no event would be")
     gone = explain_visibility(graph, EVERYTHING, TagSet.of({"d": "gone"}), tags("any", graph))
-    assert gone.dimensions[0].cell is Cell.NO_SUCH_SCOPE
+    assert gone.dimensions[0].cell is DimensionCase.NO_SUCH_SCOPE
 
 
 def test_filters_that_fail_or_find_nothing_are_told_as_such() -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from situ.cli.app import run
-from situ.cli.candidates import Candidates
-from situ.interpretation.resolution import Place, Rules, expand
-from situ.types.model import Struct
-from situ.types.table import Types
+from situ.contexts.resolve_rules import ResolvedPlace, RuleSet, resolve_event_type
+from situ.explain.transform import RuleCandidates
+from situ.lang.types.model import Struct
+from situ.lang.types.table import Types
 from tests.project_files import write
 from tests.transformations import generated_case
 
@@ -63,16 +63,16 @@ def test_below_a_converted_subtype_no_rule_is_reached(tmp_path: Path, capsys: py
     ]
 
 
-def reached(place: Place) -> set[tuple[str, str]]:
+def reached(place: ResolvedPlace) -> set[tuple[str, str]]:
     found = {(str(place.path), str(place.path.types))}
     return found.union(*(reached(each) for each in place.below))
 
 
-def paths(event: Struct, rules: Rules, types: Types) -> set[str]:
-    def below(place: Place) -> set[str]:
+def paths(event: Struct, rules: RuleSet, types: Types) -> set[str]:
+    def below(place: ResolvedPlace) -> set[str]:
         return {str(place.path)}.union(*(below(each) for each in place.below))
 
-    return below(expand(event, rules, types, covered=True))
+    return below(resolve_event_type(event, rules, types, covered=True))
 
 
 def test_what_is_said_to_be_converted_as_a_part_is_never_reached() -> None:
@@ -82,10 +82,10 @@ def test_what_is_said_to_be_converted_as_a_part_is_never_reached() -> None:
         case = generated_case(seed)
         if case is None:
             continue
-        rules = Rules.of(case.context, case.direction)
+        rules = RuleSet.of(case.context, case.direction)
         for event in case.events:
-            candidates = Candidates(case.context, case.direction, event)
-            walked = reached(expand(event, rules, case.types))
+            candidates = RuleCandidates(case.context, case.direction, event)
+            walked = reached(resolve_event_type(event, rules, case.types))
             for place in (each for path in paths(event, rules, case.types) for each in candidates.places(path)):
                 if place.path.event != event:
                     continue

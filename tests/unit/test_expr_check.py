@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from situ.expr.check import check, check_condition
-from situ.expr.interpret import interpret
-from situ.expr.limits import Limits
-from situ.expr.print import print_expression
-from situ.expr.scope import Definition, Variable, event_scope
-from situ.types.model import BOOLEAN, DOUBLE, POINT, STRING, Attribute, Struct
-from situ.types.table import Types
+from situ.lang.expr.checker.check import check, check_condition
+from situ.lang.expr.format import print_expression
+from situ.lang.expr.interpret import interpret
+from situ.lang.expr.limits import ExpressionLimits
+from situ.lang.expr.scope import Definition, Variable, event_scope
+from situ.lang.types.model import BOOLEAN, DOUBLE, POINT, STRING, Attribute, Struct
+from situ.lang.types.table import Types
 from tests.expressions import LINE, ROW, UNITS, M, row_scope
 
 REFUSED = [
@@ -102,7 +102,7 @@ def test_all_problems_of_an_expression_at_once() -> None:
 def test_limits_can_be_raised() -> None:
     text = " AND ".join(["d > 1"] * 400)
     assert check_condition(text, row_scope()).node is None
-    wide = event_scope(ROW, units=UNITS, limits=Limits(nodes=5000))
+    wide = event_scope(ROW, units=UNITS, limits=ExpressionLimits(nodes=5000))
     assert check_condition(text, wide).node is not None
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from situ.expr.check import check
-from situ.expr.emit_python import compile_value
-from situ.expr.functions.table import FUNCTIONS
-from situ.expr.interpret import interpret
-from situ.expr.scope import Scope
+from situ.lang.expr.checker.check import check
+from situ.lang.expr.emit.python import compile_value
+from situ.lang.expr.functions.table import FUNCTIONS
+from situ.lang.expr.interpret import interpret
+from situ.lang.expr.scope import NameScope
 
 EXAMPLES = [(function.name, text, result) for function in FUNCTIONS.values() for text, result in function.examples]
 
 
 @pytest.mark.parametrize(("name", "text", "result"), EXAMPLES, ids=[f"{name}: {text}" for name, text, _ in EXAMPLES])
 def test_example_of_the_table_holds(name: str, text: str, result: str) -> None:
-    node, expected = check(text, Scope()).tree(), check(result, Scope()).tree()
+    node, expected = check(text, NameScope()).tree(), check(result, NameScope()).tree()
     value = interpret(expected, {})
     assert interpret(node, {}) == value
     assert type(interpret(node, {})) is type(value)

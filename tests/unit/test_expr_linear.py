@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from situ.errors import SituError
-from situ.expr.emit_python import compile_value
-from situ.expr.emit_spark import emit_spark
-from situ.expr.interpret import interpret
-from situ.expr.linear import linear, nothing_there
-from situ.expr.tree import Coalesce, Each, ForEach, Literal, MakeStruct, Node, Read
-from situ.types.model import DOUBLE, INT, LONG, STRING, Attribute, Decimal, ListOf, Struct, Type
-from situ.units import NO_UNIT
+from situ.lang.expr.checker.coerce import linear, nothing_there
+from situ.lang.expr.emit.python import compile_value
+from situ.lang.expr.emit.spark import emit_spark
+from situ.lang.expr.interpret import interpret
+from situ.lang.expr.tree import Coalesce, Each, ForEach, Literal, MakeStruct, Node, Read
+from situ.lang.problems import SituError
+from situ.lang.types.model import DOUBLE, INT, LONG, STRING, Attribute, Decimal, ListOf, Struct, Type
+from situ.lang.units import NO_UNIT
 
 
 def both(node: Node, value: Any) -> Any:

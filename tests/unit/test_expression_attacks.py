@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from situ.errors import SituError
-from situ.expr.check import check
-from situ.expr.emit_python import compile_value
-from situ.expr.emit_spark import emit_spark
-from situ.expr.interpret import interpret
-from situ.expr.print import print_expression
-from situ.expr.runtime import FAILURES
-from situ.expr.simplify import simplify
+from situ.lang.expr.checker.check import check
+from situ.lang.expr.emit.python import compile_value
+from situ.lang.expr.emit.spark import emit_spark
+from situ.lang.expr.format import print_expression
+from situ.lang.expr.interpret import interpret
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.expr.simplify import simplify
+from situ.lang.problems import SituError
 from tests.expressions import make_row, row_scope
 
 SECONDS = 5.0

@@ -8,24 +8,40 @@ import random
 
 import pytest
 
-from situ.errors import SituError
-from situ.visibility import families
-from situ.visibility.bits import (
+from situ.lang.problems import SituError
+from situ.scopes import filter_sets as families
+from situ.scopes.epochs import large_families
+from situ.scopes.filter_sets import (
+    ALWAYS,
+    NEVER,
     NO_NUMBERS,
     WORD,
-    Numbers,
+    Family,
+    FilterNumbers,
+    FilterSets,
+    NestedFilterSets,
     bits_of,
     from_words,
     give_numbers,
+    minimal,
     numbers_in,
+    product,
+    suppose,
+    through,
     to_words,
+    union,
 )
-from situ.visibility.check_plan import large_families
-from situ.visibility.compile import compile_visibility, number_filters
-from situ.visibility.families import ALWAYS, NEVER, Family, Nested, Sets, minimal, product, suppose, through, union
-from situ.visibility.graph import Dimension, Filter, Scope
-from situ.visibility.plan import ALWAYS_PAIR, NEVER_PAIR, Pair, Verdict, VisibilityPlan
-from situ.visibility.to_expression import to_expression
+from situ.scopes.graph import BoundaryFilter, Dimension, Scope
+from situ.scopes.visibility_plan import (
+    ALWAYS_PAIR,
+    NEVER_PAIR,
+    TagSetPair,
+    Verdict,
+    VisibilityPlan,
+    compile_visibility,
+    number_filters,
+)
+from tests.oracles.visibility_expression import to_expression
 from tests.scopes import graph_of, tags
 
 
@@ -38,12 +54,12 @@ def test_sets_that_contain_others_are_dropped() -> None:
 def test_never_and_always_are_found_whatever_they_are_made_of() -> None:
     assert through([]) is NEVER
     assert union([NEVER, NEVER]) is NEVER
-    assert union([Sets((1,)), ALWAYS]) is ALWAYS
-    assert product([Sets((1,)), NEVER]) is NEVER
+    assert union([FilterSets((1,)), ALWAYS]) is ALWAYS
+    assert product([FilterSets((1,)), NEVER]) is NEVER
     assert product([ALWAYS, ALWAYS]) is ALWAYS
-    assert through([(0b1, ALWAYS)]) == Sets((1,))
-    assert suppose(Sets((0b01, 0b10)), 0b01, 0) is ALWAYS
-    assert suppose(Sets((0b01, 0b10)), 0, 0b11) is NEVER
+    assert through([(0b1, ALWAYS)]) == FilterSets((1,))
+    assert suppose(FilterSets((0b01, 0b10)), 0b01, 0) is ALWAYS
+    assert suppose(FilterSets((0b01, 0b10)), 0, 0b11) is NEVER
     large = diamonds(8)
     assert suppose(large, large.filters, 0) is ALWAYS
     assert suppose(large, 0, large.filters) is NEVER
@@ -59,8 +75,8 @@ def diamonds(count: int) -> Family:
 
 def test_64_sets_are_written_out_and_more_are_not() -> None:
     assert len(diamonds(6).program) == 1
-    assert isinstance(diamonds(6), Sets)
-    assert isinstance(diamonds(7), Nested)
+    assert isinstance(diamonds(6), FilterSets)
+    assert isinstance(diamonds(7), NestedFilterSets)
 
 
 def test_nested_families_grow_with_what_they_are_made_of_and_not_with_their_sets() -> None:
@@ -76,7 +92,7 @@ def test_nested_families_grow_with_what_they_are_made_of_and_not_with_their_sets
 
 def random_family(dice: random.Random, depth: int) -> Family:
     if depth == 0:
-        return dice.choice((ALWAYS, NEVER, *(Sets((1 << number,)) for number in range(6))))
+        return dice.choice((ALWAYS, NEVER, *(FilterSets((1 << number,)) for number in range(6))))
     parts = [random_family(dice, depth - 1) for _ in range(dice.randint(1, 3))]
     return dice.choice((union, product))(parts)
 
@@ -90,7 +106,7 @@ def test_all_forms_of_a_family_hold_for_the_same_bits(most: int, monkeypatch: py
             family = random_family(random.Random(seed), 3)
             true, false = seed % 7, 8 * (seed % 5)
             supposed = suppose(family, true, false)
-        assert isinstance(written_out, Sets)
+        assert isinstance(written_out, FilterSets)
         for bits in range(64):
             assert family.holds(bits) == written_out.holds(bits), (seed, bits)
             assert supposed.holds(bits) == family.holds((bits | true) & ~false), (seed, bits)
@@ -113,7 +129,7 @@ def test_numbers_are_given_once_and_never_again() -> None:
     second = give_numbers(first, ["c"])
     assert dict(give_numbers(second, ["a", "c"]).given) == {"a": 0, "b": 1, "c": 2}
     assert give_numbers(second, ["b"]) is second
-    only_the_last = Numbers(given={"z": 9})
+    only_the_last = FilterNumbers(given={"z": 9})
     assert give_numbers(only_the_last, ["a"])["a"] == 10, "what is gone is not given to another"
     assert second.texts() == {0: "a", 1: "b", 2: "c"}
     assert len(second) == 3
@@ -139,7 +155,7 @@ def serial_diamonds(count: int) -> VisibilityPlan:
     scopes: dict[str, Scope] = {f"k{count}": Scope(name=f"k{count}")}
     for number in range(count):
         for side in ("l", "r"):
-            output = Filter(text=f"severity <> {number} OR event.source = '{side}'")
+            output = BoundaryFilter(text=f"severity <> {number} OR event.source = '{side}'")
             scopes[f"{side}{number}"] = Scope(name=f"{side}{number}", containers=(f"k{number + 1}",), output=output)
         scopes[f"k{number}"] = Scope(name=f"k{number}", containers=(f"l{number}", f"r{number}"))
     graph = graph_of(Dimension(name="d", scopes=scopes))
@@ -176,10 +192,10 @@ def test_the_expression_of_serial_diamonds_grows_with_their_number() -> None:
 
 def test_expressions_of_pairs() -> None:
     numbers = give_numbers(NO_NUMBERS, ["a", "b", "c"])
-    both = Pair(Verdict.DEPENDS, (Sets((0b001, 0b110)), Sets((0b100,))))
+    both = TagSetPair(Verdict.DEPENDS, (FilterSets((0b001, 0b110)), FilterSets((0b100,))))
     assert to_expression(both, numbers) == "((a) OR ((b) AND (c))) AND (c)"
     assert to_expression(NEVER_PAIR, numbers) == "FALSE"
-    assert to_expression(Pair(Verdict.ALWAYS), numbers) == "TRUE"
+    assert to_expression(TagSetPair(Verdict.ALWAYS), numbers) == "TRUE"
     assert [both.visible(bits) for bits in range(8)] == [
         bool(c and (a or b)) for c, b, a in itertools.product((0, 1), repeat=3)
     ]

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from situ.deployment.detecting import Detecting
-from situ.deployment.filling import Filling, begin_with, to_fill
-from situ.deployment.progress import Progress
 from situ.event.instants import print_instant
-from situ.event.message import CLIENT, RECEIVED, EventKey, Stored, join_lines
-from situ.situation.meaning.detection import Instances
-from situ.situation.policies.start import Start
+from situ.event.message import CLIENT, RECEIVED, EventKey, StoredMessage, join_lines
+from situ.policies.model import InstancesByConcept, PolicyStart
+from situ.stages.detect.backfill import Backfill, policies_to_backfill, start_from_backfill
+from situ.stages.detect.detection_plan import DetectionPlan
+from situ.stages.detect.progress import DetectionProgress
 from tests.guarded import FILES
 from tests.zone import deployment_of
 
@@ -21,26 +20,26 @@ T, SECOND = 1_790_000_000_000_000, 1_000_000
 NAME = "unaccompanied-guest"
 KEY = str(EventKey(NAME, 1, 1))
 ROOM = {"id": "lab", "security": "restricted", "area": {"x1": 0.0, "y1": 0.0, "x2": 10.0, "y2": 10.0}}
-KNOWN: Instances = {
+KNOWN: InstancesByConcept = {
     "person": {who: {"id": who, "status": "guest"} for who in ("g1", "g2")},
     "room": {"lab": ROOM},
 }
 
 
-def detecting_of(folder: Path) -> Detecting:
+def detecting_of(folder: Path) -> DetectionPlan:
     more = {name: text for name, text in FILES.items() if name not in ("situ.yaml", "types/building.yaml")}
     situ = "defaults: {lateness: 100 ms, idle: 1 s}\n"
     types = FILES["types/building.yaml"]
-    return Detecting.of(deployment_of(folder, (), types=types, situ=situ, more={**more, "clients/all.yaml": ""}))
+    return DetectionPlan.of(deployment_of(folder, (), types=types, situ=situ, more={**more, "clients/all.yaml": ""}))
 
 
-def seen(seq: int, who: str, at: int, *, on_the_way: int = 500_000) -> Stored:
+def seen(seq: int, who: str, at: int, *, on_the_way: int = 500_000) -> StoredMessage:
     data = {"who": who, "at": {"x": 5.0, "y": 5.0}}
     event = {"id": f"e{seq}", "source": "x", "type": "Sighting", "time": print_instant(at), "data": data}
     event |= {"specversion": "1.0", "siturecv": print_instant(at)}
     headers = {CLIENT: "reader", RECEIVED: str(at)}
     body = join_lines([json.dumps(event).encode()])
-    return Stored(subject="x", headers=headers, body=body, seq=seq, at=at + on_the_way)
+    return StoredMessage(subject="x", headers=headers, body=body, seq=seq, at=at + on_the_way)
 
 
 @pytest.mark.parametrize("buckets", [1, 3])
@@ -49,11 +48,11 @@ def test_what_the_log_holds_is_told_and_what_is_under_way_is_decided_later(tmp_p
     messages = [seen(1, "g1", T), seen(2, "g2", T + 60 * SECOND)]
     parts = []
     for bucket in range(buckets):
-        filling = Filling(detecting, KNOWN, 1, 0, bucket=bucket, buckets=buckets)
+        filling = Backfill(detecting, KNOWN, 1, 0, bucket=bucket, buckets=buckets)
         filling.take(messages)
         parts.append(filling.filled())
-    before, _ = Progress().adopted(detecting, None)
-    begun = begin_with(before, detecting, {NAME: Start(at=0)}, parts)
+    before, _ = DetectionProgress().adopted(detecting, None)
+    begun = start_from_backfill(before, detecting, {NAME: PolicyStart(at=0)}, parts)
     assert [each.stage.value for each in begun.told] == ["opened", "closed"]
     assert begun.past == {each.id for each in begun.told}
     assert {dict(each.situation.bindings)["A"] for each in begun.told} == {"g1"}
@@ -70,27 +69,31 @@ def test_what_the_log_holds_is_told_and_what_is_under_way_is_decided_later(tmp_p
 def test_what_happened_before_the_beginning_or_was_told_does_not_count(tmp_path: Path) -> None:
     detecting = detecting_of(tmp_path)
     messages = [seen(1, "g1", T), seen(2, "g2", T + 60 * SECOND), seen(3, "g1", T + 120 * SECOND)]
-    before, _ = Progress().adopted(detecting, None)
-    filling = Filling(detecting, KNOWN, 2, T + 30 * SECOND)
+    before, _ = DetectionProgress().adopted(detecting, None)
+    filling = Backfill(detecting, KNOWN, 2, T + 30 * SECOND)
     filling.take(messages)
-    (opened, closed) = begin_with(before, detecting, {NAME: Start(at=0, acts=True)}, [filling.filled()]).told
+    (opened, closed) = start_from_backfill(
+        before, detecting, {NAME: PolicyStart(at=0, acts=True)}, [filling.filled()]
+    ).told
     assert dict(opened.situation.bindings)["A"] == "g2"
     line = {"id": opened.id, "source": NAME, "type": "situ.situation.opened", "time": print_instant(T), "data": {}}
-    told = Stored(
+    told = StoredMessage(
         subject="x",
         headers={CLIENT: NAME},
         body=join_lines([json.dumps({"specversion": "1.0", "situkey": KEY, **line}, separators=(",", ":")).encode()]),
         seq=4,
         at=T + 121 * SECOND,
     )
-    again = Filling(detecting, KNOWN, 2, T + 30 * SECOND)
+    again = Backfill(detecting, KNOWN, 2, T + 30 * SECOND)
     again.take([*messages, told])
-    begun = begin_with(before, detecting, {NAME: Start(at=0, acts=True)}, [again.filled()])
+    begun = start_from_backfill(before, detecting, {NAME: PolicyStart(at=0, acts=True)}, [again.filled()])
     assert ([each.id for each in begun.told], begun.past) == ([closed.id], frozenset())
 
 
 def test_only_policies_that_nothing_is_remembered_of_begin_in_the_past(tmp_path: Path) -> None:
     detecting = detecting_of(tmp_path)
-    assert to_fill(detecting, {NAME: Start(at=7), "gone": Start(at=7)}, Progress()) == {7: (NAME,)}
-    known, _ = Progress().adopted(detecting, None)
-    assert to_fill(detecting, {NAME: Start(at=7)}, known) == {}
+    assert policies_to_backfill(
+        detecting, {NAME: PolicyStart(at=7), "gone": PolicyStart(at=7)}, DetectionProgress()
+    ) == {7: (NAME,)}
+    known, _ = DetectionProgress().adopted(detecting, None)
+    assert policies_to_backfill(detecting, {NAME: PolicyStart(at=7)}, known) == {}

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from situ.event.intake import Intake
 from situ.event.lines import decode_line, encode_row
 from situ.event.message import join_lines
 from situ.event.row import Origin, Row
-from situ.expr.check import check_condition
-from situ.expr.scope import event_scope
-from situ.subscription.explain import explain_match
-from situ.subscription.model import Subscription
-from situ.subscription.reference import Reference
-from situ.subscription.routing import compile_routing
+from situ.explain.subscription import explain_filter_match
+from situ.lang.expr.checker.check import check_condition
+from situ.lang.expr.scope import event_scope
+from situ.routing.model import Subscription
+from situ.routing.routing_table import compile_routing
+from situ.stages.decode import EventDecoder
+from tests.oracles.routing import NaiveRouting
 from tests.types_files import types_of
 
 TYPES = types_of("events:\n  Reading: {value: double, status: optional string}\n  Told: {subject: string}\n")
@@ -59,7 +59,7 @@ def events(seed: int, number: int) -> list[dict[str, Any]]:
 
 
 def rows_of(given: list[dict[str, Any]]) -> list[Row]:
-    intake = Intake(TYPES, extra="drop", ahead=timedelta(minutes=5), limit=1 << 20)
+    intake = EventDecoder(TYPES, extra="drop", ahead=timedelta(minutes=5), limit=1 << 20)
     origin = Origin(client="gate", incarnation=1, seq=1, received=RECEIVED, pos=65_536)
     rows = intake.decode(join_lines([json.dumps(each).encode() for each in given]), origin)
     found = [row for row in rows if isinstance(row, Row)]
@@ -74,7 +74,7 @@ def test_subject_and_extensions_are_found_by_all_ways(number: int) -> None:
         for place, where in enumerate(ASKED)
     }
     routing = compile_routing(types=TYPES, functions={}, subscriptions=asked)
-    reference = Reference(types=TYPES, functions={}, subscriptions=asked)
+    reference = NaiveRouting(types=TYPES, functions={}, subscriptions=asked)
     compared = 0
     for seed in range(20):
         given = events(seed, number)
@@ -86,7 +86,7 @@ def test_subject_and_extensions_are_found_by_all_ways(number: int) -> None:
                 wanted = says(event)
                 assert ((place, id.partition("/")[2]) in live) is wanted, (asked[id].where, event)
                 assert routing.matches(id, kept[place]) is wanted
-                assert explain_match(routing, id, rows[place]).matched is wanted
+                assert explain_filter_match(routing, id, rows[place]).matched is wanted
                 assert (id in reference.match(rows[place])) is wanted
                 compared += wanted
     assert compared > 50

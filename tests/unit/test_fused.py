@@ -7,23 +7,23 @@ from typing import Any
 
 import pytest
 
-from situ.errors import Problems
-from situ.expr.print import print_expression
-from situ.expr.runtime import FAILURES
-from situ.interpretation.fused import Fused, FusedConverter, fuse, fused
-from situ.interpretation.model import Direction
-from situ.interpretation.transformation import transformations
+from situ.contexts.model import Direction
+from situ.contexts.transform.fusion import FusedConverter, FusedTransformation, fuse, fused_transformations
+from situ.contexts.transform.transformation import transformations
+from situ.lang.expr.format import print_expression
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.problems import Problems
 from tests.context_files import load
 
 ENVELOPE = {"id": "1", "source": "gate", "type": "Read", "time": None}
 
 
-def between(types: str, producer: str, consumer: str, event: str) -> Fused:
+def between(types: str, producer: str, consumer: str, event: str) -> FusedTransformation:
     contexts, problems = load({"types/t.yaml": types, "contexts/p.yaml": producer, "contexts/c.yaml": consumer})
     assert not [problem for problem in problems if problem.is_error], "\n".join(map(str, problems))
     inbound = transformations(contexts.by_id["p"], Direction.IN, Problems())
     outbound = transformations(contexts.by_id["c"], Direction.OUT, Problems())
-    return fused(inbound, outbound)[event]
+    return fused_transformations(inbound, outbound)[event]
 
 
 TYPES = """
@@ -108,7 +108,7 @@ def test_a_type_that_does_not_lead_there_has_no_way() -> None:
     )
     inbound = transformations(contexts.by_id["p"], Direction.IN, Problems())
     outbound = transformations(contexts.by_id["c"], Direction.OUT, Problems())
-    assert list(fused(inbound, outbound)) == ["O"]
+    assert list(fused_transformations(inbound, outbound)) == ["O"]
 
 
 def test_rows_of_tables_are_looked_up_by_what_the_other_way_would_have_made() -> None:
@@ -146,7 +146,7 @@ def test_rows_of_tables_are_looked_up_by_what_the_other_way_would_have_made() ->
     assert not [problem for problem in problems if problem.is_error], "\n".join(map(str, problems))
     inbound = transformations(contexts.by_id["p"], Direction.IN, Problems())["F"]
     outbound = transformations(contexts.by_id["c"], Direction.OUT, Problems())["E"]
-    assert not fused({"F": inbound}, {"E": outbound}), "nobody says how rows are found"
+    assert not fused_transformations({"F": inbound}, {"E": outbound}), "nobody says how rows are found"
     with pytest.raises(ValueError, match="nobody finds"):
         fuse(inbound, outbound)
 

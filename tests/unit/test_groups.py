@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from situ.quality.groups import Groups
+from situ.quality.allocation.search_space import DisjointSets
 
 
 def test_whoever_is_joined_is_known_by_the_least_of_them() -> None:
-    groups = Groups[str]()
+    groups = DisjointSets[str]()
     groups.join(["c", "b"])
     groups.join(["d", "e"])
     assert [groups.of(each) for each in "abcde"] == ["a", "b", "b", "d", "d"]
@@ -16,7 +16,7 @@ def test_whoever_is_joined_is_known_by_the_least_of_them() -> None:
 
 
 def test_joining_one_or_none_changes_nothing() -> None:
-    groups = Groups[int]()
+    groups = DisjointSets[int]()
     groups.join([])
     groups.join([3])
     assert (groups.of(3), groups.of(1)) == (3, 1)

@@ -9,11 +9,11 @@ from functools import wraps
 from typing import Any
 
 from situ.bus.memory import MemoryBus
-from situ.edge.capabilities import CapabilityHandler
-from situ.edge.hearing import Hearing
-from situ.edge.session import Session
+from situ.client.capabilities import CapabilityHandler
+from situ.client.feedback import FeedbackStream
+from situ.client.session import Session
 from situ.event.message import Message
-from situ.quality.feedback import Advice, StateChange
+from situ.quality.negotiation.feedback import Advice, StateChange
 from situ.settings import Settings
 
 
@@ -45,7 +45,7 @@ def hearing_test(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], 
 @hearing_test
 async def test_each_message_once_whatever_comes_again() -> None:
     bus = await prepared()
-    hearing: Hearing[StateChange] = Hearing(bus, "desk", "sub")
+    hearing: FeedbackStream[StateChange] = FeedbackStream(bus, "desk", "sub")
     assert await hearing.begin()
     assert not await hearing.begin()
     heard: asyncio.Queue[int] = asyncio.Queue()
@@ -63,7 +63,7 @@ async def test_each_message_once_whatever_comes_again() -> None:
 @hearing_test
 async def test_who_takes_long_or_fails_holds_up_nobody() -> None:
     bus = await prepared()
-    hearing: Hearing[StateChange] = Hearing(bus, "desk", "sub")
+    hearing: FeedbackStream[StateChange] = FeedbackStream(bus, "desk", "sub")
     await hearing.begin()
     never, heard = asyncio.Event(), asyncio.Queue[int]()
 
@@ -88,7 +88,7 @@ async def test_who_takes_long_or_fails_holds_up_nobody() -> None:
 @hearing_test
 async def test_what_cannot_be_read_is_passed_over() -> None:
     bus = await prepared()
-    hearing: Hearing[StateChange] = Hearing(bus, "desk", "sub")
+    hearing: FeedbackStream[StateChange] = FeedbackStream(bus, "desk", "sub")
     await hearing.begin()
     stream = hearing.stream()
     first = asyncio.ensure_future(anext(stream))

@@ -11,27 +11,26 @@ from typing import Any, cast
 
 import pytest
 
+from situ.app import run as supervising
+from situ.app.engines import OnMeasured
+from situ.app.metrics import MetricsReporter, SubscriptionCounts
+from situ.app.run import supervise
 from situ.bus.memory import MemoryBus
 from situ.bus.nats import NatsBus
-from situ.catalogue import BUS_UNREACHABLE, ENGINE_FAILED
-from situ.cli.published import Given, Reader, Wrong
-from situ.cli.show_figures import accepted, clock, show_line, size
-from situ.cli.show_figures import delivered as show_delivered
-from situ.deployment import Deployment
-from situ.deployment.tally import Watched
-from situ.errors import SituError
+from situ.cli.render.run import accepted, clock, show_line, size
+from situ.cli.render.run import delivered as show_delivered
 from situ.event.row import Row, origins_of
-from situ.host import supervise as supervising
-from situ.host.delivered import Delivered
-from situ.host.engines import OnMeasured
-from situ.host.figures import RUNNING, WAITING, Figures, Rates, decode_figures
-from situ.host.logs import LOG, logging_to
-from situ.host.pulse import Pulse
-from situ.host.supervise import supervise
-from situ.quality.shape import Limit, Shape, Thin
+from situ.lang.catalogue import BUS_UNREACHABLE, ENGINE_FAILED
+from situ.lang.problems import SituError
+from situ.model import Deployment
+from situ.project.event_files import EventLineReader, InputError, InputEvent
+from situ.project.state_folder import LOG, logging_to
+from situ.quality.model.shapes import Limit, Shape, Thin
+from situ.registry.run_metrics import RUNNING, WAITING, EventRates, RunMetrics, decode_metrics
+from situ.routing import Subscription
+from situ.routing.delivery_groups import group_of
 from situ.settings import Settings
-from situ.subscription import Subscription
-from situ.subscription.targets import group_of
+from situ.stages.detect.situation_events import DetectionStatus
 
 THINNED = Shape(thin=Thin(limits=(Limit(events=1),)))
 
@@ -42,13 +41,13 @@ async def never() -> None:
 
 
 def test_figures_come_back_as_they_were() -> None:
-    figures = Figures(engine="edge", version=3, taken=5, types={"A": 5}, memory={"situ": 1}, taken_rate=2.5)
-    assert decode_figures(figures.encode()) == figures
+    figures = RunMetrics(engine="edge", version=3, taken=5, types={"A": 5}, memory={"situ": 1}, taken_rate=2.5)
+    assert decode_metrics(figures.encode()) == figures
 
 
 def test_of_very_many_names_the_highest_counts_are_told() -> None:
-    figures = Figures(engine="edge", subscriptions={f"c/{number}": number for number in range(10_000)})
-    found = decode_figures(figures.encode())
+    figures = RunMetrics(engine="edge", subscriptions={f"c/{number}": number for number in range(10_000)})
+    found = decode_metrics(figures.encode())
     assert found is not None
     assert len(found.subscriptions) == 200
     assert found.subscriptions["c/9999"] == 9999
@@ -56,15 +55,15 @@ def test_of_very_many_names_the_highest_counts_are_told() -> None:
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"null", b'"x"', b"{", b"{}"])
 def test_what_are_no_figures(text: bytes) -> None:
-    assert decode_figures(text) is None
+    assert decode_metrics(text) is None
 
 
 def test_figures_of_a_later_release_are_read_as_far_as_they_are_known() -> None:
-    assert decode_figures(b'{"engine": "edge", "taken": 1, "unheard": {}}') == Figures(engine="edge", taken=1)
+    assert decode_metrics(b'{"engine": "edge", "taken": 1, "unheard": {}}') == RunMetrics(engine="edge", taken=1)
 
 
 def test_rates_are_those_of_the_last_seconds() -> None:
-    rates = Rates()
+    rates = EventRates()
     assert rates.add(0.0, 0, 0) == (0.0, 0.0)
     assert rates.add(1.0, 100, 10) == (100.0, 10.0)
     assert rates.add(2.0, 300, 10) == (150.0, 5.0)
@@ -90,7 +89,7 @@ def test_each_durable_subscription_of_a_group_is_delivered_all_of_it() -> None:
     first = Subscription(client="a", name="one", types=("T",), where="x > 1", durable=True)
     second = Subscription(client="b", name="two", types=("T",), where="x>1", durable=True)
     alone = Subscription(client="c", name="three", types=("T",), durable=True)
-    delivered = Delivered()
+    delivered = SubscriptionCounts()
     delivered.learn(Deployment(version=1, subscriptions={each.id: each for each in (first, second, alone)}))
     counts = Counts(groups=Counter({group_of(first): 5}), live=Counter({"d/four": 2}))
     assert delivered.by_subscription(counts) == {"a/one": 5, "b/two": 5, "d/four": 2}
@@ -104,7 +103,7 @@ def test_a_subscription_that_goes_over_to_another_group_and_back_keeps_what_it_g
     shaped = replace(whole, shaped=True)
     old, new = group_of(whole), group_of(shaped)
     assert old != new
-    delivered = Delivered()
+    delivered = SubscriptionCounts()
     got = []
     steps = ((None, 5, 0), (THINNED, 5, 3), (THINNED, 9, 4), (None, 10, 4))
     for version, (shape, one, other) in enumerate(steps, 1):
@@ -119,14 +118,14 @@ def test_sizes_and_times_as_people_read_them() -> None:
         *("0 B", "1023 B", "1.0 KiB", "1.5 KiB", "20 MiB", "3.0 GiB")
     ]
     assert [clock(each) for each in (0.9, 61, 3_661)] == ["00:00", "01:01", "1:01:01"]
-    figures = Figures(engine="edge", state=RUNNING, version=2, at=5_000_000, taken=1_234, taken_rate=10)
+    figures = RunMetrics(engine="edge", state=RUNNING, version=2, at=5_000_000, taken=1_234, taken_rate=10)
     assert show_line(figures) == (
         "00:05 running · in 10/s (1,234) · out 0/s (0) · waiting 0 · dead letters 0 · memory 0 B · deployment 2"
     )
 
 
 def test_terms_are_named_where_they_are_not_roots() -> None:
-    figures = Figures(
+    figures = RunMetrics(
         engine="edge",
         types={"Door": 7, "Sighting": 5, "SightingOfCat": 1},
         origins={"Sighting readers": 3, "Sighting cameras": 2, "SightingOfCat readers": 1},
@@ -142,12 +141,12 @@ def test_terms_are_named_where_they_are_not_roots() -> None:
         ("SightingOfCat from readers", 1),
     ]
     assert show_delivered(figures) == [("us-desk/b in us", 4), ("desk/a", 1)]
-    assert decode_figures(figures.encode()) == figures
+    assert decode_metrics(figures.encode()) == figures
 
 
 def test_what_was_dropped_is_told_below_whom_it_was_dropped_for() -> None:
     dropped = {"desk/a rate": 7, "desk/a late": 1, "desk/ab rate": 5, "wall/z confidence": 2}
-    figures = Figures(engine="edge", subscriptions={"desk/a": 9, "desk/ab": 4}, dropped=dropped)
+    figures = RunMetrics(engine="edge", subscriptions={"desk/a": 9, "desk/ab": 4}, dropped=dropped)
     assert show_delivered(figures) == [
         ("desk/a", 9),
         ("desk/a dropped for rate", 7),
@@ -157,13 +156,13 @@ def test_what_was_dropped_is_told_below_whom_it_was_dropped_for() -> None:
         ("wall/z", 0),
         ("wall/z dropped for confidence", 2),
     ]
-    assert decode_figures(figures.encode()) == figures
+    assert decode_metrics(figures.encode()) == figures
 
 
 def test_contexts_of_subscriptions_are_learnt_with_the_deployment() -> None:
     there = Subscription(client="a", name="one", types=("T",), context="us")
     here = Subscription(client="b", name="two", types=("T",))
-    delivered = Delivered()
+    delivered = SubscriptionCounts()
     delivered.learn(Deployment(version=1, subscriptions={each.id: each for each in (there, here)}))
     assert delivered.terms(("a/one", "b/two", "c/three")) == {"a/one": "us"}
     delivered.learn(Deployment(version=2, subscriptions={"a/one": replace(there, context="root")}))
@@ -182,7 +181,7 @@ def test_rows_say_in_whose_terms_they_came(context: str, expected: list[str]) ->
 class Engine:
     """Fails with these, one after the other, and then is stopped."""
 
-    name, version, reached, batch, counts, watched = "trial", 1, None, 0.0, Counts(), Watched()
+    name, version, reached, batch, counts, watched = "trial", 1, None, 0.0, Counts(), DetectionStatus()
 
     def __init__(self, *failures: SituError) -> None:
         self._failures = list(failures)
@@ -211,7 +210,7 @@ OF_BUS = SituError(ENGINE_FAILED(engine="trial", reason="B101 The bus cannot be 
 
 def test_what_is_told_while_a_look_is_taken_is_not_forgotten() -> None:
     async def main() -> None:
-        pulse, engine = Pulse("trial"), Engine()
+        pulse, engine = MetricsReporter("trial"), Engine()
         engine.version = 0
         async with MemoryBus() as bus:
             await bus.prepare(Settings())
@@ -227,7 +226,7 @@ def test_what_is_told_while_a_look_is_taken_is_not_forgotten() -> None:
     asyncio.run(main())
 
 
-def supervised(engine: Engine, bus: Connection, pulse: Pulse) -> None:
+def supervised(engine: Engine, bus: Connection, pulse: MetricsReporter) -> None:
     asyncio.run(supervise(engine, cast(NatsBus, bus), pulse, never))
 
 
@@ -238,14 +237,14 @@ def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("failure", [AWAY, OF_BUS])
 def test_an_engine_that_lost_the_bus_goes_on_when_it_is_back(failure: SituError) -> None:
-    engine, pulse = Engine(failure, failure), Pulse("trial")
+    engine, pulse = Engine(failure, failure), MetricsReporter("trial")
     supervised(engine, Connection(), pulse)
     assert engine.starts == 2
     assert (pulse.figures.state, pulse.figures.restarts) == (RUNNING, 2)
 
 
 def test_an_engine_that_fails_while_the_bus_is_away_waits_for_it() -> None:
-    engine, bus, pulse = Engine(FAILED), Connection(connected=False), Pulse("trial")
+    engine, bus, pulse = Engine(FAILED), Connection(connected=False), MetricsReporter("trial")
 
     async def run() -> None:
         task = asyncio.create_task(supervise(engine, cast(NatsBus, bus), pulse, never))
@@ -262,7 +261,7 @@ def test_an_engine_that_fails_while_the_bus_is_away_waits_for_it() -> None:
 def test_another_failure_ends_the_run() -> None:
     engine = Engine(FAILED)
     with pytest.raises(SituError, match="N102"):
-        supervised(engine, Connection(), Pulse("trial"))
+        supervised(engine, Connection(), MetricsReporter("trial"))
     assert engine.starts == 0
 
 
@@ -288,9 +287,9 @@ def test_what_happens_is_logged_into_the_project_and_nowhere_else_afterwards(tmp
 # ── what is published ─────────────────────────────────────────────────────────────────────────────
 
 
-def read(text: bytes, chunk: int, type: str = "T") -> list[Given | Wrong]:
-    reader = Reader("file", type, limit=1_000)
-    found: list[Given | Wrong] = []
+def read(text: bytes, chunk: int, type: str = "T") -> list[InputEvent | InputError]:
+    reader = EventLineReader("file", type, limit=1_000)
+    found: list[InputEvent | InputError] = []
     for start in range(0, len(text), chunk):
         found += reader.feed(text[start : start + chunk])
     return found + reader.finish()
@@ -300,12 +299,12 @@ def read(text: bytes, chunk: int, type: str = "T") -> list[Given | Wrong]:
 def test_lines_are_the_same_however_they_come(chunk: int) -> None:
     event = b'{"specversion": "1.0", "id": "1", "source": "s", "type": "U", "situkey": "x", "data": {"a": 2}}'
     found = read(b'{"a": 1}\n\n' + event + b'\r\n{"a": 3\n' + b'"%s"\n' % (b"x" * 2_000) + b'{"a": 4}', chunk)
-    assert [(each.line, each.type, each.data) for each in found if isinstance(each, Given)] == [
+    assert [(each.line, each.type, each.data) for each in found if isinstance(each, InputEvent)] == [
         (1, "T", {"a": 1}),
         (3, "U", {"a": 2}),
         (6, "T", {"a": 4}),
     ]
-    wrong = [each for each in found if isinstance(each, Wrong)]
+    wrong = [each for each in found if isinstance(each, InputError)]
     assert [(each.line, each.problems[0].code.code) for each in wrong] == [(4, "E701"), (5, "E704")]
     assert str(wrong[0].problems[0]).startswith("file:4:1: E701")
 
@@ -321,16 +320,16 @@ def test_lines_are_the_same_however_they_come(chunk: int) -> None:
     ],
 )
 def test_one_value_over_several_lines(chunk: int, text: bytes, data: list[Any]) -> None:
-    assert [each.data for each in read(text, chunk) if isinstance(each, Given)] == data
+    assert [each.data for each in read(text, chunk) if isinstance(each, InputEvent)] == data
 
 
 def test_bare_data_needs_a_type() -> None:
     (wrong,) = read(b'{"a": 1}', 100, type="")
-    assert isinstance(wrong, Wrong)
+    assert isinstance(wrong, InputError)
     assert wrong.problems[0].code.code == "P170"
 
 
 def test_figures_tell_how_long_a_run_lasts() -> None:
-    figures = Figures(engine="edge", started=1_000_000, at=3_500_000)
+    figures = RunMetrics(engine="edge", started=1_000_000, at=3_500_000)
     assert figures.seconds == 2.5
     assert replace(figures, at=0).seconds == 0.0

@@ -11,18 +11,18 @@ import msgspec
 import pytest
 
 from situ.event import decode_event
-from situ.event.arrow_rows import ROW_SCHEMA, arrow_to_rows, rows_to_arrow
 from situ.event.instants import instant_at, microseconds, print_instant, read_instant
-from situ.event.intake import Intake
 from situ.event.lines import dead_client, dead_letter, decode_line, encode_row, encode_rows
 from situ.event.message import join_lines
-from situ.event.row import Bad, Origin, Row
-from situ.subscription import Advertisement
-from situ.subscription.stamp import Stamp
-from situ.types.event_data import EventData
-from situ.types.model import DOUBLE, INT, POINT, STRING, TIMESTAMP, Attribute, Struct
-from situ.types.scalars import print_timestamp, read_timestamp
-from situ.types.table import Types
+from situ.event.row import BadRow, Origin, Row
+from situ.lang.types.lookup import EventData
+from situ.lang.types.model import DOUBLE, INT, POINT, STRING, TIMESTAMP, Attribute, Struct
+from situ.lang.types.scalars import print_timestamp, read_timestamp
+from situ.lang.types.table import Types
+from situ.routing import Advertisement
+from situ.routing.advertisement_check import AdvertisementCheck
+from situ.stages.decode import EventDecoder
+from tests.oracles.arrow_rows import ROW_SCHEMA, arrow_to_rows, rows_to_arrow
 
 SEEN = Struct(
     "Seen",
@@ -41,8 +41,8 @@ RECEIVED = microseconds(read_timestamp("2026-11-15T10:00:00Z"))
 ORIGIN = Origin(client="reader-7", incarnation=3, seq=41, received=RECEIVED, pos=7 * 65_536)
 
 
-def intake(**settings: Any) -> Intake:
-    return Intake(TYPES, **{"extra": "drop", "ahead": timedelta(minutes=5), "limit": 2000, **settings})
+def intake(**settings: Any) -> EventDecoder:
+    return EventDecoder(TYPES, **{"extra": "drop", "ahead": timedelta(minutes=5), "limit": 2000, **settings})
 
 
 def event(type: str = "Seen", data: Any = None, **attributes: Any) -> bytes:
@@ -50,7 +50,7 @@ def event(type: str = "Seen", data: Any = None, **attributes: Any) -> bytes:
     return json.dumps(whole, separators=(",", ":")).encode()
 
 
-def one(line: bytes, **settings: Any) -> Row | Bad:
+def one(line: bytes, **settings: Any) -> Row | BadRow:
     (found,) = intake(**settings).decode(join_lines([line]), ORIGIN)
     return found
 
@@ -61,9 +61,9 @@ def row(line: bytes, **settings: Any) -> Row:
     return found
 
 
-def bad(line: bytes, **settings: Any) -> Bad:
+def bad(line: bytes, **settings: Any) -> BadRow:
     found = one(line, **settings)
-    assert isinstance(found, Bad), found
+    assert isinstance(found, BadRow), found
     return found
 
 
@@ -110,7 +110,7 @@ def test_what_is_said_is_kept() -> None:
 
 def test_places_count_on_past_what_is_bad() -> None:
     found = intake().decode(join_lines([event(), b"{", event(data={}), event(id="last")]), ORIGIN)
-    assert [type(each) for each in found] == [Row, Bad, Bad, Row]
+    assert [type(each) for each in found] == [Row, BadRow, BadRow, Row]
     assert [each.seq for each in found] == [41, 42, 43, 44]
     assert [each.pos - ORIGIN.pos for each in found] == [0, 1, 2, 3]
     assert found[-1].id == "last"  # type: ignore[union-attr]  # a row, as was seen
@@ -154,7 +154,7 @@ def test_undeclared_attributes_are_dropped_kept_or_refused() -> None:
 @pytest.mark.parametrize("body", [b"", b"{}", b"[1", b"\xff", b"[\n\xff\n]", b'["', b"null"])
 def test_a_body_that_is_no_batch_is_one_bad_event(body: bytes) -> None:
     (found,) = intake().decode(body, ORIGIN)
-    assert isinstance(found, Bad)
+    assert isinstance(found, BadRow)
     assert found.errors[0][0] in ("E701", "E702")
     assert found.original == body
 
@@ -168,7 +168,7 @@ def test_a_batch_may_be_empty_or_written_over_many_lines() -> None:
 
 def test_too_many_events_are_one_bad_message() -> None:
     (found,) = intake().decode(join_lines([b"{}"] * 65_537), ORIGIN)
-    assert isinstance(found, Bad)
+    assert isinstance(found, BadRow)
     assert found.errors[0][0] == "E704"
     assert (len(found.original), found.size) == (2000, 65_537 * 4 + 2)
 
@@ -183,23 +183,23 @@ def test_a_type_deeper_than_events_may_be_is_read_all_the_same() -> None:
     for number in range(70):
         deep = Struct(f"L{number}", (Attribute(name="in", type=deep, optional=True),))
     types = Types(types={"Deep": Struct("Deep", deep.attributes)}, events=frozenset({"Deep"}))
-    reader = Intake(types, extra="drop", ahead=timedelta(0), limit=10_000)
+    reader = EventDecoder(types, extra="drop", ahead=timedelta(0), limit=10_000)
     value: Any = {}
     for _ in range(60):
         value = {"in": value}
     (found,) = reader.decode(join_lines([event("Deep", value)]), ORIGIN)
     assert isinstance(found, Row)
     (found,) = reader.decode(join_lines([event("Deep", {"in": {"in": {"in": {"in": value}}}})]), ORIGIN)
-    assert isinstance(found, Bad)
+    assert isinstance(found, BadRow)
     assert found.errors[0][0] == "E704"
 
 
 # ── stamp ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def stamp(*ads: tuple[str, str]) -> Stamp:
+def stamp(*ads: tuple[str, str]) -> AdvertisementCheck:
     declared = [Advertisement(client=id.split("/")[0], name=id.split("/")[1], type=type) for id, type in ads]
-    return Stamp(TYPES, {each.id: each for each in declared})
+    return AdvertisementCheck(TYPES, {each.id: each for each in declared})
 
 
 def test_the_only_advertisement_that_fits_is_found() -> None:
@@ -224,7 +224,7 @@ def test_what_was_not_advertised_is_refused(ads: list[tuple[str, str]], ad: str,
     sent = row(event("Seen", **({"situad": ad} if ad else {})))
     for _ in range(2):  # the second answer is remembered
         found = stamp(*ads).stamp(sent)
-        assert isinstance(found, Bad)
+        assert isinstance(found, BadRow)
         ((found_code, _, message, hint),) = found.errors
         assert (found.stage, found_code) == ("stamp", code)
         assert words in message
@@ -236,15 +236,15 @@ def test_nobody_publishes_what_only_situ_does() -> None:
     known = stamp(("reader-7/a", "situ.loss"))
     sent = row(event("situ.loss", {"client": "x", "incarnation": 1, "from_seq": 1, "to_seq": 2, "reason": "none"}))
     found = known.stamp(sent)
-    assert isinstance(found, Bad)
+    assert isinstance(found, BadRow)
     assert "only Situ" in found.errors[0][2]
 
 
 def test_policies_publish_situations_and_what_their_actions_say() -> None:
-    known = Stamp(TYPES, {}, {"reader-7": frozenset({"situ.loss"}), "night-watch": frozenset({"Seen"})})
+    known = AdvertisementCheck(TYPES, {}, {"reader-7": frozenset({"situ.loss"}), "night-watch": frozenset({"Seen"})})
     sent = row(event("situ.loss", {"client": "x", "incarnation": 1, "from_seq": 1, "to_seq": 2, "reason": "none"}))
     assert known.stamp(sent) is sent
-    assert isinstance(known.stamp(row(event())), Bad)
+    assert isinstance(known.stamp(row(event())), BadRow)
 
 
 # ── lines ─────────────────────────────────────────────────────────────────────────────────────────

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from situ.deployment.plan import Plan, compile_plan
+from situ.app.replay import Replay
+from situ.contexts.transform.converter import Converter
 from situ.event.lines import encode_rows
-from situ.event.row import OUTBOUND, Bad, Origin, Row
-from situ.host.replaying import Replay
-from situ.interpretation.convert import Converter
+from situ.event.row import OUTBOUND, BadRow, Origin, Row
 from situ.project.check import check_folder
+from situ.stages.plan import Plan, compile_plan
 from tests.project_files import write
 
 TYPES = """
@@ -58,7 +58,7 @@ def level(data: dict[str, Any], *, context: str = "root", type: str = "Level") -
 def test_an_event_of_a_context_that_is_not_there_goes_no_further(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, 0)
     [bad] = plan.interpretation.into_root([level({"tank": "t", "depth": 1.0}, context="mars")])
-    assert isinstance(bad, Bad)
+    assert isinstance(bad, BadRow)
     assert (bad.stage, bad.errors[0][0]) == ("interpret", "INT702")
 
 
@@ -68,7 +68,7 @@ def test_nor_does_one_of_a_version_that_nobody_knows_whatever_root_has_of_its_ty
     event = {"specversion": "1.0", "id": "a", "source": "pump", "type": type, "data": {"tank": "t", "depth": 10.0}}
     origin = Origin(client="pump", incarnation=1, seq=1, received=0, pos=65536, context="us@9")
     [bad] = work.into_root(work.decode(json.dumps([event]).encode(), origin))
-    assert isinstance(bad, Bad)
+    assert isinstance(bad, BadRow)
     assert [code for code, *_ in bad.errors] == ["INT702"]
 
 

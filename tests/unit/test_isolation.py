@@ -8,12 +8,12 @@ from datetime import timedelta
 
 import pytest
 
-from situ.catalogue import BUS_FAILED, NOT_JSON
-from situ.errors import SituError
-from situ.event.intake import Intake
-from situ.event.isolation import FailureLog, failure_of, is_of_event, largest_working
-from situ.event.row import Bad, Origin, Row
-from situ.types.table import Types
+from situ.event.failures import FailureLog, failure_of, is_of_event, largest_working
+from situ.event.row import BadRow, Origin, Row
+from situ.lang.catalogue import BUS_FAILED, NOT_JSON
+from situ.lang.problems import SituError
+from situ.lang.types.table import Types
+from situ.stages.decode import EventDecoder
 from tests.types_files import types_of
 
 ORIGIN = Origin(client="one", incarnation=1, seq=1, received=1_793_520_000_000_000, pos=0)
@@ -110,13 +110,13 @@ def types() -> Types:
 
 def test_an_event_of_twenty_thousand_lists_is_refused_for_its_depth_and_its_neighbours_go_on() -> None:
     """It ended the router once, and every batch of Spark that had it."""
-    intake = Intake(types(), extra="drop", ahead=timedelta(minutes=5), limit=1 << 20)
+    intake = EventDecoder(types(), extra="drop", ahead=timedelta(minutes=5), limit=1 << 20)
     good = b'{"specversion":"1.0","type":"Level","data":{"tank":"t","level":1.0}}'
     for inside in (b"[" * 20_000 + b"]" * 20_000, b'{"a":' * 20_000 + b"1" + b"}" * 20_000, b"[" * 40_000):
         deep = b'{"specversion":"1.0","type":"Level","data":{"tank":"t","level":1.0,"x":%b}}' % inside
         rows = intake.decode(b"[\n" + b",\n".join([good, deep, good]) + b"\n]", ORIGIN)
-        assert [type(each) for each in rows] == [Row, Bad, Row]
-        assert isinstance(rows[1], Bad)
+        assert [type(each) for each in rows] == [Row, BadRow, Row]
+        assert isinstance(rows[1], BadRow)
         assert rows[1].errors[0][0] in ("E704", "E701")
         alone = intake.decode(b"[\n" + deep + b"\n]", ORIGIN)
-        assert [type(each) for each in alone] == [Bad]
+        assert [type(each) for each in alone] == [BadRow]

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from situ.edge import journal
-from situ.edge.journal import Journal, read_journal
+from situ.client import state_files as journal
+from situ.client.state_files import Journal, read_journal
 
 _APPEND_FOR_EVER = """
 import sys
 from pathlib import Path
-from situ.edge.journal import Journal
+from situ.client.state_files import Journal
 
 journal = Journal(Path(sys.argv[1]))
 for number in range(10_000_000):

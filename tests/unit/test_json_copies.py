@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from situ.errors import Problems
-from situ.expr.print import print_expression
-from situ.interpretation.convert import Converter
-from situ.interpretation.json_copies import with_copies
-from situ.interpretation.model import Direction
-from situ.interpretation.transformation import Transformation, transformations
+from situ.contexts.model import Direction
+from situ.contexts.transform.converter import Converter
+from situ.contexts.transform.json_text import with_copies
+from situ.contexts.transform.transformation import Transformation, transformations
+from situ.lang.expr.format import print_expression
+from situ.lang.problems import Problems
 from tests.context_files import load
 
 ENVELOPE = {"id": "1", "source": "s", "type": "E", "time": None}

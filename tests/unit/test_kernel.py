@@ -6,18 +6,17 @@ from collections.abc import Iterable
 
 import pytest
 
-from situ.situation.kernel import state as kernel_state
-from situ.situation.kernel.kernel import Kernel
-from situ.situation.kernel.reporting import detections_of
-from situ.situation.kernel.state import State
-from situ.situation.language.syntax import Consumption
-from situ.situation.meaning.detection import Instances, Observation
-from situ.situation.policies.plan import Runs, plan_policy
-from situ.situation.policies.policy import Policy
+from situ.policies.kernel import state as kernel_state
+from situ.policies.kernel.detections import detections_of
+from situ.policies.kernel.kernel import Kernel
+from situ.policies.kernel.state import KernelState
+from situ.policies.language.syntax import ConsumptionMode
+from situ.policies.model import InstancesByConcept, Observation, Policy
+from situ.policies.plan import OperatorMode, plan_policy
 from tests.situations import ONTOLOGY, leaf_rows, policy, saw
 
-PLACES: Instances = {"place": {"r1": {"floor": "f1"}, "r2": {"floor": "f1"}}, "thing": {}}
-PEOPLE: Instances = {
+PLACES: InstancesByConcept = {"place": {"r1": {"floor": "f1"}, "r2": {"floor": "f1"}}, "thing": {}}
+PEOPLE: InstancesByConcept = {
     **PLACES,
     "thing": {str(each): {"status": "guest" if each < 100 else "staff"} for each in range(200)},
 }
@@ -31,9 +30,9 @@ ALONE = policy(
 class Running:
     """A kernel with its state."""
 
-    def __init__(self, of: Policy, instances: Instances = PEOPLE) -> None:
+    def __init__(self, of: Policy, instances: InstancesByConcept = PEOPLE) -> None:
         self.kernel = Kernel(plan_policy(of, ONTOLOGY))
-        self.state: State = self.kernel.start()
+        self.state: KernelState = self.kernel.start()
         self.instances = instances
         self.late = 0
 
@@ -63,7 +62,7 @@ def test_a_guest_alone_is_reported_when_nobody_can_come_any_more() -> None:
 def test_joins_by_shared_aliases() -> None:
     """The thesis's Table 5.4."""
     of = policy("thing A, thing B, thing C, thing D", "A.near = B.id", "B.near = C.id", "C.near = D.id", window=9)
-    known: Instances = {"thing": {str(each): {} for each in range(20)}}
+    known: InstancesByConcept = {"thing": {str(each): {} for each in range(20)}}
 
     def sees(*pairs: tuple[int, int]) -> list[Observation]:
         return [saw(str(one), "near", str(other), time) for time, (one, other) in enumerate(pairs)]
@@ -208,14 +207,14 @@ def test_the_plan_says_what_runs_how() -> None:
     of = policy("thing A, thing B, place R", "A.where = R.id", "A.x < B.x -> not B.x > 2", "not A.x > 3 or B.x > 1")
     operators = [(each.kind, each.runs, each.window) for each in plan_policy(of, ONTOLOGY).operators]
     assert operators == [
-        ("query", Runs.ENRICHED, 0),
-        ("correlation", Runs.IN_ORDER, 5),
-        ("query", Runs.ENRICHED, 0),
-        ("query", Runs.ENRICHED, 0),
-        ("query", Runs.ENRICHED, 0),
-        ("followed-by", Runs.COLUMNS, 5),
-        ("or", Runs.COLUMNS, 5),
-        ("and", Runs.COLUMNS, 5),
+        ("query", OperatorMode.ENRICHED, 0),
+        ("correlation", OperatorMode.IN_ORDER, 5),
+        ("query", OperatorMode.ENRICHED, 0),
+        ("query", OperatorMode.ENRICHED, 0),
+        ("query", OperatorMode.ENRICHED, 0),
+        ("followed-by", OperatorMode.COLUMNS, 5),
+        ("or", OperatorMode.COLUMNS, 5),
+        ("and", OperatorMode.COLUMNS, 5),
     ]
 
 
@@ -235,7 +234,7 @@ def test_the_plan_says_what_runs_how() -> None:
 def test_more_events_only_bring_more_where_nothing_is_absent_and_nothing_spent(
     conditions: tuple[str, ...], consumption: str, grows: bool
 ) -> None:
-    of = policy("thing A, thing B, place R", *conditions, consumption=Consumption(consumption))
+    of = policy("thing A, thing B, place R", *conditions, consumption=ConsumptionMode(consumption))
     assert plan_policy(of, ONTOLOGY).grows is grows
 
 

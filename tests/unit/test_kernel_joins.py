@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from situ.situation.kernel.kernel import Kernel
-from situ.situation.kernel.range_join import distinct, each_once, find
-from situ.situation.kernel.reporting import detections_of
-from situ.situation.meaning.reference import detect
-from situ.situation.policies.plan import plan_policy
+from situ.policies.kernel.detections import detections_of
+from situ.policies.kernel.kernel import Kernel
+from situ.policies.kernel.table import distinct, each_once, range_join
+from situ.policies.plan import plan_policy
+from situ.policies.reference import detect
 from tests.situations import ONTOLOGY, leaf_rows, policy, saw
 
 
@@ -40,7 +40,7 @@ def test_partners_are_those_of_every_pair(span: int, most: int, columns: int) ->
         times = np.sort(dice.integers(-span, span, right))
         first = dice.integers(-span, span, left)
         last = first + dice.integers(-2, span, left)
-        found = find(keys, first, last, others, times)
+        found = range_join(keys, first, last, others, times)
         pairs = set(zip(*(each.tolist() for each in found.pairs()), strict=True))
         assert pairs == every_pair(keys, first, last, others, times)
         assert len(pairs) == found.total

@@ -9,12 +9,11 @@ import pytest
 from rich.table import Table
 
 from situ.bus.memory import MemoryBus
-from situ.bus.names import Names
-from situ.bus.packing import pack_late
-from situ.cli.late_events import Late, late_events
-from situ.cli.show_late import show_late
+from situ.cli.render.dead_letters import show_late
 from situ.event.lines import encode_row
 from situ.event.row import Row
+from situ.event.subjects import BusNames, pack_late
+from situ.explain.dead_letters import LateEvent, read_late_events
 from situ.settings import Settings
 
 
@@ -22,15 +21,15 @@ def row(seq: int, type: str = "Sighting") -> Row:
     return Row(7, "reader-1", 1, seq, "root", 9_000_000, f"e{seq}", "reader-1", type, 0, "", None, "", b'{"who":"17"}')
 
 
-async def kept() -> list[Late]:
-    bus, names = MemoryBus(), Names("main")
+async def kept() -> list[LateEvent]:
+    bus, names = MemoryBus(), BusNames("main")
     await bus.prepare(Settings())
     for each in (row(1), row(2, "Door"), row(1)):
         await (await bus.store(pack_late(names, each, encode_row(each), ["guests", "night-watch"])))
-    every = [each async for each in late_events(bus)]
+    every = [each async for each in read_late_events(bus)]
     assert [each.row.id for each in every] == ["e1", "e2"]
-    assert [each.row.id async for each in late_events(bus, type="Door")] == ["e2"]
-    assert [each async for each in late_events(bus, policy="nobody")] == []
+    assert [each.row.id async for each in read_late_events(bus, type="Door")] == ["e2"]
+    assert [each async for each in read_late_events(bus, policy="nobody")] == []
     return every
 
 
@@ -42,7 +41,7 @@ def test_an_event_is_late_once_and_says_for_whom() -> None:
 
 @pytest.mark.parametrize(("behind", "said"), [(9_000_000, "9.00 s later"), (3_035_835, "3.04 s later")])
 def test_how_late_reads_as_people_say_it(behind: int, said: str) -> None:
-    late = Late(row=msgspec.structs.replace(row(1), recv=behind), policies=("guests",), at=behind)
+    late = LateEvent(row=msgspec.structs.replace(row(1), recv=behind), policies=("guests",), at=behind)
     table, *_ = show_late([late])
     assert isinstance(table, Table)
     assert list(table.columns[1].cells) == [said]

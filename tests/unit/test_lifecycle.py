@@ -6,17 +6,17 @@ import json
 
 import pytest
 
-from situ.situation.meaning.detection import Cause, Detection
-from situ.situation.meaning.lifecycle import (
+from situ.policies.lifecycle import (
     POLICY_CHANGED,
     POLICY_REMOVED,
-    Transition,
+    SituationTransition,
     carry_over,
     close,
     open_as_json,
     open_from_json,
     step,
 )
+from situ.policies.model import Cause, Detection
 from tests.situations import policy
 
 HOLD = 10
@@ -32,7 +32,7 @@ def detection(time: int, identity: str = "1", cause: str = "") -> Detection:
     )
 
 
-def told(transitions: list[Transition]) -> list[tuple[int, str]]:
+def told(transitions: list[SituationTransition]) -> list[tuple[int, str]]:
     return [(each.time, each.stage.value) for each in transitions]
 
 

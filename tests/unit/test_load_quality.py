@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from situ.deployment import difference
-from situ.errors import Problem
-from situ.project.check import Checked, check_folder
-from situ.quality.cost import Constant, Points, Table
-from situ.quality.declared import Quality, Strategy
-from situ.quality.expectation import Aggregate
-from situ.quality.formula import Formula
-from situ.quality.matching import State, match, reasons
+from situ.lang.problems import Problem
+from situ.model import diff_deployments
+from situ.project.check import CheckedProject, check_folder
+from situ.quality.match.satisfaction import Satisfaction, match, reasons
+from situ.quality.model.costs import ConstantCost, Formula, LevelCost, PiecewiseCost
+from situ.quality.model.declarations import Aggregate, Quality, Strategy
 from tests.project_files import write
 
 MINUTE = 60_000_000
@@ -55,7 +53,7 @@ strategy: {default: pareto, cpuEvent: {name: utility, lambda: 1, budget: 50}}
 """
 
 
-def check(tmp_path: Path, **files: str) -> Checked:
+def check(tmp_path: Path, **files: str) -> CheckedProject:
     return check_folder(write(tmp_path, FILES | {f"quality/{name}.yaml": text for name, text in files.items()}), {})
 
 
@@ -104,13 +102,13 @@ class TestMeaning:
             ["eco", "mid", "fast"],
             ["confidence", "rate"],
         )
-        assert P.capabilities["trust"].cost == Table(((1, 0), (2, 2), (3, 5)))
+        assert P.capabilities["trust"].cost == LevelCost(((1, 0), (2, 2), (3, 5)))
         assert isinstance(Q.capabilities["rate"].cost, Formula)
-        assert quality.actions[0].cost == Constant(0.1)
+        assert quality.actions[0].cost == ConstantCost(0.1)
         assert quality.strategy_for("cpuEvent") == Strategy(name="utility", budget=50)
         assert quality.strategy_for("temperatureEvent") == Strategy()
         states = {id: match(each, (P, Q)).state for id, each in quality.expectations.items()}
-        assert states == {"M1": State.SATISFIABLE, "M2": State.SATISFIED}
+        assert states == {"M1": Satisfaction.SATISFIABLE, "M2": Satisfaction.SATISFIED}
 
     @pytest.mark.parametrize(
         ("written", "lb", "ub"),
@@ -172,7 +170,7 @@ class TestMeaning:
         assert (noise.hi, noise.maximise, noise.quantum, noise.scale) == (float("inf"), False, 0, 9)
         assert (quality.known["rate"].quantum, quality.known["rate"].exceed) == (5, "shape")
         capability = quality.profiles["plant-P/hotEvent"].capabilities["noise"]
-        assert (capability.cv, capability.ub, capability.cost) == (0.03, 10_000, Points(((0, 5), (10_000, 0))))
+        assert (capability.cv, capability.ub, capability.cost) == (0.03, 10_000, PiecewiseCost(((0, 5), (10_000, 0))))
 
     def test_files_count_together_in_the_order_of_their_names(self, tmp_path: Path) -> None:
         one = "expectations: [{subscription: monitor/temperature, id: Z, need: {noise: {lb: 1}}}]\n"
@@ -380,7 +378,7 @@ def test_a_difference_tells_expectations_profiles_and_the_rest_one_by_one(tmp_pa
     assert before is not None
     assert after is not None
     assert later is not None
-    assert [str(each) for each in difference(before, after)] == [
+    assert [str(each) for each in diff_deployments(before, after)] == [
         "property trust added",
         "expectation M1 added",
         "expectation M2 added",
@@ -390,7 +388,7 @@ def test_a_difference_tells_expectations_profiles_and_the_rest_one_by_one(tmp_pa
         "strategy cpuEvent added",
         "strategy default added",
     ]
-    (change,) = difference(after, later)
+    (change,) = diff_deployments(after, later)
     assert str(change) == "expectation M2 changed"
     assert [(each.part, each.before, each.after) for each in change.details] == [("utility", "6", "7")]
 
@@ -400,8 +398,8 @@ def test_the_example_of_the_page_about_quality_is_what_the_page_says(tmp_path: P
     quality = right(tmp_path, page.partition("```yaml\n")[2].partition("```")[0])
     P, Q = (quality.profiles[f"plant-{name}/temperatureEvent"] for name in "PQ")  # noqa: N806 - as the page calls them
     M1, M2 = (quality.expectations[name] for name in ("M1", "M2"))  # noqa: N806
-    assert [match(each, [P]).state for each in (M1, M2)] == [State.SATISFIABLE, State.SATISFIABLE]
-    assert [match(each, [Q]).state for each in (M1, M2)] == [State.UNSATISFIED, State.SATISFIED]
-    assert [match(each, [P, Q]).state for each in (M1, M2)] == [State.SATISFIABLE, State.SATISFIED]
+    assert [match(each, [P]).state for each in (M1, M2)] == [Satisfaction.SATISFIABLE, Satisfaction.SATISFIABLE]
+    assert [match(each, [Q]).state for each in (M1, M2)] == [Satisfaction.UNSATISFIED, Satisfaction.SATISFIED]
+    assert [match(each, [P, Q]).state for each in (M1, M2)] == [Satisfaction.SATISFIABLE, Satisfaction.SATISFIED]
     assert [each.name for each in P.modes if M1.is_met_by(each.values)] == ["mid", "fast"]
     assert [(each.about.id, each.current, each.reachable) for each in reasons(M1, [Q])] == [("confidence", 55, 70)]

@@ -8,20 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from situ.deployment.difference import difference
-from situ.documents import parse_yaml
-from situ.errors import Problem, Problems, render
-from situ.expr.print import print_expression
-from situ.project.check import Checked, check_folder
-from situ.registry.revise import load_one
-from situ.subscription.model import Subscription
-from situ.tags import NO_TAGS, TagSet
-from situ.visibility.carriers import effective_carriers
-from situ.visibility.filters import Filters
-from situ.visibility.graph import Filter, Grant, Link, ScopeGraph
-from situ.visibility.json_form import scopes_as_json, scopes_from_json
-from situ.visibility.load_scopes import load_scopes
-from situ.visibility.rights import Tagging, check_tags, may
+from situ.lang.documents import parse_yaml
+from situ.lang.expr.format import print_expression
+from situ.lang.problems import Problem, Problems, render
+from situ.lang.tags import NO_TAGS, TagSet
+from situ.model.diff import diff_deployments
+from situ.project.check import CheckedProject, check_folder
+from situ.registry.proposal import load_one
+from situ.routing.model import Subscription
+from situ.scopes.filters import FilterMeanings
+from situ.scopes.graph import BoundaryFilter, Grant, ScopeGraph, ScopeLink, effective_carriers
+from situ.scopes.json_form import scopes_as_json, scopes_from_json
+from situ.scopes.load_scopes import load_scopes
+from situ.scopes.rights import TagRequest, check_tags, may
 from tests.guarded import FILES as GUARDED
 from tests.project_files import write
 from tests.types_files import types_of
@@ -39,7 +38,7 @@ types:
   Place: {floor: int}
   Spot: {row: int}
 """
-FILTERS = Filters(types_of(EVENTS))
+FILTERS = FilterMeanings(types_of(EVENTS))
 
 PLANT = """version: 1
 dimensions:
@@ -99,7 +98,7 @@ def test_the_example_of_the_specification() -> None:
     assert membership.above("line-a") == {"line-a", "maintenance", "operations", "plant-lyon", "group"}
     order = membership.upwards()
     assert all(order.index(name) < order.index(each) for name in order for each in membership.containers(name))
-    link = Link(up=Filter(text="type IS MachineState AND machine_class = 'press'"))
+    link = ScopeLink(up=BoundaryFilter(text="type IS MachineState AND machine_class = 'press'"))
     assert membership.scopes["line-a"].links == (("maintenance", link),)
     up = membership.up("line-a", "maintenance")
     assert [each.text for each in up] == [
@@ -273,7 +272,7 @@ def test_which_types_a_filter_blocks(text: str, types: tuple[str, ...], names: t
 
 
 def tagging(graph: ScopeGraph, who: str, tags: TagSet, **given: object) -> list[str]:
-    by = Tagging(who=who, **{"publishes": True, **given})  # type: ignore[arg-type]
+    by = TagRequest(who=who, **{"publishes": True, **given})  # type: ignore[arg-type]
     return [each.code.code for each in check_tags(graph, tags, by)]
 
 
@@ -296,14 +295,16 @@ def test_tags_that_a_client_may_name() -> None:
 
 def test_a_foreign_scope_and_one_that_is_not_there_read_alike() -> None:
     graph = load(PLANT)[0]
-    by = Tagging(who="press-7", publishes=False)
+    by = TagRequest(who="press-7", publishes=False)
 
     def refusal(scope: str) -> str:
         (problem,) = check_tags(graph, TagSet.of({"membership": scope}), by)
         return render(problem).replace(scope, "it")
 
     assert refusal("group") == refusal("nowhere")
-    (told,) = check_tags(graph, TagSet.of({"membership": "gruop"}), Tagging(who="x", publishes=False, knows_all=True))
+    (told,) = check_tags(
+        graph, TagSet.of({"membership": "gruop"}), TagRequest(who="x", publishes=False, knows_all=True)
+    )
     assert told.code.code == "V002"
     assert told.hint == "Did you mean `group`?"
 
@@ -311,7 +312,7 @@ def test_a_foreign_scope_and_one_that_is_not_there_read_alike() -> None:
 # ── in a project ──
 
 
-def checked(tmp_path: Path, clients: str, scopes: str = PLANT, **files: str) -> Checked:
+def checked(tmp_path: Path, clients: str, scopes: str = PLANT, **files: str) -> CheckedProject:
     write(
         tmp_path,
         {
@@ -420,7 +421,7 @@ def test_the_difference_of_two_projects(tmp_path: Path) -> None:
     new = checked(tmp_path / "new", CLIENTS.replace("severity > 1", "severity > 2"), changed).deployment
     assert old is not None
     assert new is not None
-    assert [str(each) for each in difference(old, new)] == [
+    assert [str(each) for each in diff_deployments(old, new)] == [
         "dimension membership changed",
         "scope membership/line-a changed",
         "grant night-watch in membership added",
@@ -448,7 +449,7 @@ def test_ten_thousand_scopes_with_serial_diamonds() -> None:
     assert len(graph.dimensions["d"].scopes) == 10_000
     assert may(graph, "x", "admin", "d", "t3333")
     assert scopes_from_json(scopes_as_json(graph)) == graph
-    assert list(check_tags(graph, TagSet.of({"d": "t3333"}), Tagging(who="c", publishes=True, zone="main"))) == []
+    assert list(check_tags(graph, TagSet.of({"d": "t3333"}), TagRequest(who="c", publishes=True, zone="main"))) == []
     assert time.process_time() - before < 60
     closing = text.replace("t0: {}", "t0: {in: [t3333]}")
     assert {each.code.code for each in load(closing)[1]} == {"V004"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from situ.situation.policies.logic_tree import HIGHEST, MEANINGS, Component, Edge, Node, logic_tree, walk
+from situ.policies.logic_tree import HIGHEST, MEANINGS, Component, LogicEdge, LogicNode, logic_tree, walk
 from tests import domains
 from tests.domains import UNACCOMPANIED_GUEST, conditions
 
@@ -21,11 +21,11 @@ _BELOW = {
 }
 
 
-def tree(text: str) -> Node:
+def tree(text: str) -> LogicNode:
     return logic_tree(domains.policy(text, BUILDING))
 
 
-def outline(node: Node, depth: int = 0) -> list[str]:
+def outline(node: LogicNode, depth: int = 0) -> list[str]:
     edges = f" by {', '.join(map(str, node.edges))}" if node.edges else ""
     return [f"{'  ' * depth}{node.component}: {node.text}{edges}", *(
         line for each in node.below for line in outline(each, depth + 1)
@@ -56,7 +56,7 @@ def test_sequences_stand_above_relations() -> None:
     assert (sequence.component, sequence.window) == (Component.FOLLOWED_BY, 60_000_000)
     assert [each.component for each in sequence.below] == [Component.QUERY, Component.QUERY]
     assert constraint.component is Component.CONSTRAINT
-    assert constraint.below[0].edges == (Edge("status", False),)
+    assert constraint.below[0].edges == (LogicEdge("status", False),)
 
 
 def test_every_component_has_a_meaning() -> None:

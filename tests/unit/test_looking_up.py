@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from situ.deployment.plan import Plan, compile_plan
 from situ.event.instants import microseconds
 from situ.event.lines import encode_rows
-from situ.event.row import Bad, Row
+from situ.event.row import BadRow, Row
 from situ.project.check import check_folder
+from situ.routing.model import Subscription
 from situ.sources import Table, make_table
-from situ.subscription.model import Subscription
+from situ.stages.plan import Plan, compile_plan
 from tests.looked_up_files import DESK, building, write_readers
 from tests.project_files import write
 
@@ -77,7 +77,7 @@ def delivered(plan: Plan, *rows: Row) -> list[dict[str, Any]]:
 def out(plan: Plan, given: Row, context: str) -> Any:
     """What becomes of a row in a context: its data, or the codes and paths of what is wrong."""
     found = plan.interpretation.out_of_root(given, context)
-    if isinstance(found, Bad):
+    if isinstance(found, BadRow):
         return [tuple(error[:3]) for error in found.errors]
     return json.loads(found.data)
 

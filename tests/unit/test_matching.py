@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from situ.quality.expectation import Expectation, Need
-from situ.quality.matching import (
-    State,
+from situ.quality.match.satisfaction import (
+    Satisfaction,
     capability_of,
     check,
     is_covered,
@@ -17,18 +16,17 @@ from situ.quality.matching import (
     match,
     reasons,
 )
-from situ.quality.profile import Capability, Mode, Profile
-from situ.quality.property import BUILT_IN, Property
+from situ.quality.model.declarations import BUILT_IN, Capability, Expectation, Mode, Need, Profile, QualityProperty
 
 RATE, CONFIDENCE = BUILT_IN["rate"], BUILT_IN["confidence"]
 
 
-def expect(id: str, publishers: int = 1, **needs: tuple[Property, float, float]) -> Expectation:
+def expect(id: str, publishers: int = 1, **needs: tuple[QualityProperty, float, float]) -> Expectation:
     made = {about.id: Need(about=about, lb=lb, ub=ub) for about, lb, ub in needs.values()}
     return Expectation(id=id, subscription="monitor/temperature", needs=made, publishers=publishers)
 
 
-def provide(publisher: str, **values: tuple[Property, float, float, float]) -> Profile:
+def provide(publisher: str, **values: tuple[QualityProperty, float, float, float]) -> Profile:
     made = {about.id: Capability(about=about, lb=lb, ub=ub, cv=cv) for about, lb, ub, cv in values.values()}
     return Profile(publisher=publisher, type="temperatureEvent", capabilities=made)
 
@@ -50,8 +48,8 @@ class TestW1:
         assert is_dominated(M1.needs["confidence"], confidence)
         assert not is_dominated(M1.needs["rate"], rate)
         assert is_fully_covered(M1.needs["rate"], rate)
-        assert check(M1, ranges) is State.SATISFIABLE
-        assert check(M2, ranges) is State.SATISFIABLE
+        assert check(M1, ranges) is Satisfaction.SATISFIABLE
+        assert check(M2, ranges) is Satisfaction.SATISFIABLE
 
     def test_as_modes_all_needs_are_met_by_the_same_mode(self) -> None:
         modes = (mode("eco", 2, 90, 1), mode("mid", 10, 88, 2), mode("fast", 60, 80, 8))
@@ -59,16 +57,16 @@ class TestW1:
         profile = Profile(publisher="P", type="temperatureEvent", modes=modes, mode="eco", moded=moded)
         met = {X.id: [each.name for each in modes if X.is_met_by(each.values)] for X in (M1, M2)}
         assert met == {"M1": ["mid", "fast"], "M2": ["fast"]}
-        assert check(M1, profile) is check(M2, profile) is State.SATISFIABLE
+        assert check(M1, profile) is check(M2, profile) is Satisfaction.SATISFIABLE
         # Each is covered by some mode, and by no mode both.
         both = expect("both", rate=(RATE, 30, 60), confidence=(CONFIDENCE, 85, 95))
         hulls = [capability_of(profile, id) for id in ("rate", "confidence")]
         needs = [both.needs[id] for id in ("rate", "confidence")]
         assert all(hull is not None and is_covered(need, hull) for need, hull in zip(needs, hulls, strict=True))
-        assert check(both, profile) is State.UNSATISFIED
+        assert check(both, profile) is Satisfaction.UNSATISFIED
 
 
-A, B = (Property(name=name, lo=0, hi=10, maximise=False) for name in "ab")
+A, B = (QualityProperty(name=name, lo=0, hi=10, maximise=False) for name in "ab")
 PROFILES = {
     name: provide(name, a=(A, *a), b=(B, *b))
     for name, a, b in (
@@ -89,12 +87,12 @@ EXPECTATIONS = {
         ("X5", (3, 5), (1, 3)),
     )
 }
-FOUND: Mapping[str, tuple[State, tuple[str, ...], tuple[str, ...]]] = {
-    "X1": (State.SATISFIABLE, (), ("P1",)),
-    "X2": (State.SATISFIED, ("P2",), ("P4",)),
-    "X3": (State.SATISFIED, ("P1",), ("P2", "P4", "P5")),
-    "X4": (State.UNSATISFIED, (), ()),
-    "X5": (State.SATISFIABLE, (), ("P2", "P4")),
+FOUND: Mapping[str, tuple[Satisfaction, tuple[str, ...], tuple[str, ...]]] = {
+    "X1": (Satisfaction.SATISFIABLE, (), ("P1",)),
+    "X2": (Satisfaction.SATISFIED, ("P2",), ("P4",)),
+    "X3": (Satisfaction.SATISFIED, ("P1",), ("P2", "P4", "P5")),
+    "X4": (Satisfaction.UNSATISFIED, (), ()),
+    "X5": (Satisfaction.SATISFIABLE, (), ("P2", "P4")),
 }
 
 
@@ -125,7 +123,7 @@ class TestW2:
             assert all(printed(need, profile.capabilities[id]) for id, need in EXPECTATIONS["X4"].needs.items())
 
     def test_the_printed_formula_is_too_weak_and_too_strong(self) -> None:
-        many = Property(name="many")
+        many = QualityProperty(name="many")
         wanted = Need(about=many, lb=5, ub=10)
         little, enclosed, better = (
             Capability(about=many, lb=lb, ub=ub, cv=lb) for lb, ub in ((0, 1), (6, 8), (20, 30))
@@ -144,29 +142,29 @@ class TestStates:
     def test_a_satisfiable_profile_does_not_lower_what_another_satisfies(self) -> None:
         good, could = (provide(name, rate=(RATE, 0, 60, cv)) for name, cv in (("P", 10), ("Q", 1)))
         asked = expect("E", rate=(RATE, 5, 10))
-        assert match(asked, [good, could]).state is match(asked, [could, good]).state is State.SATISFIED
+        assert match(asked, [good, could]).state is match(asked, [could, good]).state is Satisfaction.SATISFIED
 
     def test_a_profile_needs_all_properties(self) -> None:
         only = provide("P", rate=(RATE, 0, 60, 60))
-        assert check(M1, only) is State.UNSATISFIED
+        assert check(M1, only) is Satisfaction.UNSATISFIED
 
     def test_an_empty_need_is_satisfied_by_anybody_and_by_nobody_not(self) -> None:
         nothing = expect("E")
-        assert match(nothing, [provide("P")]).state is State.SATISFIED
-        assert match(nothing, []).state is State.UNSATISFIED
+        assert match(nothing, [provide("P")]).state is Satisfaction.SATISFIED
+        assert match(nothing, []).state is Satisfaction.UNSATISFIED
 
     @pytest.mark.parametrize(
         ("values", "state"),
         [
-            ((10, 10), State.SATISFIED),
-            ((10, 1), State.SATISFIABLE),
-            ((1, 1), State.SATISFIABLE),
-            ((10,), State.UNSATISFIED),
-            ((), State.UNSATISFIED),
+            ((10, 10), Satisfaction.SATISFIED),
+            ((10, 1), Satisfaction.SATISFIABLE),
+            ((1, 1), Satisfaction.SATISFIABLE),
+            ((10,), Satisfaction.UNSATISFIED),
+            ((), Satisfaction.UNSATISFIED),
         ],
     )
     def test_several_publishers_have_to_satisfy_it_each_by_itself(
-        self, values: tuple[float, ...], state: State
+        self, values: tuple[float, ...], state: Satisfaction
     ) -> None:
         profiles = [provide(f"P{place}", rate=(RATE, 0, 60, cv)) for place, cv in enumerate(values)]
         assert match(expect("E", 2, rate=(RATE, 5, 10)), profiles).state is state
@@ -175,7 +173,7 @@ class TestStates:
         one = provide("P", rate=(RATE, 0, 60, 10))
         other = Profile(publisher="P", type="coldEvent", capabilities=one.capabilities)
         found = match(expect("E", 2, rate=(RATE, 5, 10)), [one, other])
-        assert (found.state, len(found.now)) == (State.UNSATISFIED, 2)
+        assert (found.state, len(found.now)) == (Satisfaction.UNSATISFIED, 2)
 
 
 class TestReasons:

@@ -6,21 +6,21 @@ import math
 
 import pytest
 
-from situ.documents import parse_yaml
-from situ.errors import Problems, SituError
-from situ.expr.check import check_condition
-from situ.expr.interpret import interpret
-from situ.expr.print import print_expression
-from situ.expr.runtime import FAILURES
-from situ.expr.scope import event_scope
-from situ.expr.tree import Node
-from situ.interpretation.convert import Converter
-from situ.interpretation.load import load_contexts
-from situ.interpretation.mediation import mediate
-from situ.interpretation.model import Context, Direction
-from situ.interpretation.transformation import transformations
-from situ.types.load import load_types
-from situ.types.table import Types
+from situ.contexts.load import load_contexts
+from situ.contexts.model import Context, Direction
+from situ.contexts.transform.converter import Converter
+from situ.contexts.transform.filter_rewrite import rewrite_subscription
+from situ.contexts.transform.transformation import transformations
+from situ.lang.documents import parse_yaml
+from situ.lang.expr.checker.check import check_condition
+from situ.lang.expr.format import print_expression
+from situ.lang.expr.interpret import interpret
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.expr.scope import event_scope
+from situ.lang.expr.tree import Node
+from situ.lang.problems import Problems, SituError
+from situ.lang.types.resolve import load_types
+from situ.lang.types.table import Types
 
 TYPES = """
 version: 1
@@ -70,7 +70,7 @@ def asked(us: Context, where: str, *wanted: str) -> dict[str, Node]:
     problems = Problems()
     outbound = transformations(us, Direction.OUT, problems)
     assert not problems.errors, problems.errors
-    return dict(mediate("desk/us", wanted or ("Update",), where, us, outbound, {}))
+    return dict(rewrite_subscription("desk/us", wanted or ("Update",), where, us, outbound, {}))
 
 
 def test_a_linear_function_moves_to_the_constant_exactly(us: Context) -> None:

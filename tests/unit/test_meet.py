@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from situ.tags import NO_TAGS, TagSet
-from situ.visibility.bits import NO_NUMBERS
-from situ.visibility.check_plan import unreached
-from situ.visibility.compile import compile_visibility, number_filters
-from situ.visibility.epochs import Epochs, Stamp
-from situ.visibility.meet import absent, could_reach, meet, merge, reaches, release, released_data
+from situ.lang.tags import NO_TAGS, TagSet
+from situ.scopes.epochs import (
+    Epochs,
+    VisibilityStamp,
+    absent,
+    could_reach,
+    meet,
+    merge,
+    reaches,
+    release,
+    released_data,
+    unreached,
+)
+from situ.scopes.filter_sets import NO_NUMBERS
+from situ.scopes.visibility_plan import compile_visibility, number_filters
 from tests.scopes import dimension, graph_of
 
 GRAPH = graph_of(
@@ -20,8 +29,8 @@ EPOCHS = Epochs({1: compile_visibility(GRAPH, [LINE], [OFFICE], NUMBERS)})
 SEVERE = 1 << NUMBERS["severity >= 4"]
 
 
-def stamp(tags: TagSet, bits: int = 0) -> Stamp:
-    return Stamp(tags=tags, epoch=1, bits=bits)
+def stamp(tags: TagSet, bits: int = 0) -> VisibilityStamp:
+    return VisibilityStamp(tags=tags, epoch=1, bits=bits)
 
 
 def test_one_part_that_is_not_visible_hides_the_situation() -> None:

@@ -8,26 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from situ.cli.told_situations import Told, _take
-from situ.deployment.acting import Acted
-from situ.deployment.detecting import Detecting
-from situ.deployment.filling import Filling, begin_with
-from situ.deployment.parts import Part, read_parts, united, write_parts
-from situ.deployment.plan import compile_plan
-from situ.deployment.progress import Progress
-from situ.deployment.reading import Reading
-from situ.deployment.releasing import Releases, released_event
-from situ.deployment.trying import tables_of, try_policies
 from situ.event.instants import print_instant
-from situ.event.lines import encode_row, stamped_line
-from situ.event.message import CLIENT, RECEIVED, Stored, join_lines
-from situ.event.own_lines import put_parts, with_parts, without_parts
-from situ.event.row import Bad, Row
-from situ.situation.meaning.policy_test import GivenEvent, PolicyTest
-from situ.situation.policies.start import Start
+from situ.event.lines import encode_row, put_parts, stamped_line, with_parts, without_parts
+from situ.event.message import CLIENT, RECEIVED, StoredMessage, join_lines
+from situ.event.row import BadRow, Row
+from situ.explain.situations import SituationRecord, _take
+from situ.lang.tags import NO_TAGS
+from situ.policies.actions.action_events import ActionEvent
+from situ.policies.model import PolicyStart
+from situ.policies.policy_tests import GivenEvent, PolicyTest
+from situ.scopes.graph import NO_SCOPES, Release, ScopeGraph
+from situ.scopes.stamp_codec import StampPart, merge_parts, read_parts, write_parts
 from situ.sources.table import make_table
-from situ.tags import NO_TAGS
-from situ.visibility.graph import NO_SCOPES, Release, ScopeGraph
+from situ.stages.derived_visibility import Releases, released_event
+from situ.stages.detect.backfill import Backfill, start_from_backfill
+from situ.stages.detect.detection_plan import DetectionPlan
+from situ.stages.detect.policy_tests import run_policy_test, tables_of
+from situ.stages.detect.progress import DetectionProgress
+from situ.stages.detect.step import PolicyReader
+from situ.stages.plan import compile_plan
 from tests.scoped import EAST, GROUP, KNOWN, OTHER, PROJECT, SCOPES, SECOND, WEST, Flow, T, inside, project
 
 NOTICE = {"to": "desk", "text": "g1 is alone", "policy": "p", "situation": "s"}
@@ -153,8 +152,8 @@ def test_a_situation_in_a_situation_brings_its_own_stamp_and_its_parts(tmp_path:
     seen = flow.see("reader-e", "g1", 5)
     rows = flow.wait()
     inner, outer = told(rows, "presence")["g1"], told(rows, "again")["g1"]
-    assert Part(seen.tags, 1, seen.bits) in read_parts(inner.parts)
-    assert set(read_parts(outer.parts)) == {*read_parts(inner.parts), Part(inner.tags, 1, inner.bits)}
+    assert StampPart(seen.tags, 1, seen.bits) in read_parts(inner.parts)
+    assert set(read_parts(outer.parts)) == {*read_parts(inner.parts), StampPart(inner.tags, 1, inner.bits)}
 
 
 def test_what_is_told_later_counts_what_came_first(tmp_path: Path) -> None:
@@ -238,15 +237,15 @@ def test_an_advertisement_that_the_policy_could_not_see_says_nothing_of_absence(
 
 @pytest.mark.parametrize("count", [64, 65])
 def test_beyond_sixty_four_those_of_one_tag_set_and_epoch_are_merged(count: int) -> None:
-    parts = {Part(1 + number % 2, 1, 1 << number | 1 << 100) for number in range(count)}
-    kept, gone = united(parts)
+    parts = {StampPart(1 + number % 2, 1, 1 << number | 1 << 100) for number in range(count)}
+    kept, gone = merge_parts(parts)
     if count == 64:
         assert (kept, gone) == (parts, 0)
     else:
-        assert kept == {Part(1, 1, 1 << 100), Part(2, 1, 1 << 100)}
+        assert kept == {StampPart(1, 1, 1 << 100), StampPart(2, 1, 1 << 100)}
         assert gone == count - 2
-    released = united([*parts, Part(1, 1, 1 << 100, frozenset({"site"}))], most=1)[0]
-    assert Part(1, 1, 1 << 100, frozenset({"site"})) in released, "what was let go stays apart from what was not"
+    released = merge_parts([*parts, StampPart(1, 1, 1 << 100, frozenset({"site"}))], most=1)[0]
+    assert StampPart(1, 1, 1 << 100, frozenset({"site"})) in released, "what was let go stays apart from what was not"
 
 
 # ── releases ──────────────────────────────────────────────────────────────────────────────────────────
@@ -288,7 +287,7 @@ def test_released_situations_are_listed_as_if_nothing_had_been_taken_out(tmp_pat
     for closed in (False, True):
         if closed:
             flow.wait(30)
-        found: dict[str, Told] = {}
+        found: dict[str, SituationRecord] = {}
         _take(found, [stamped_line(row, encode_row(row)) for row in flow.log.values()])
         for name in ("counted", "presence"):
             some = [each.as_json() for each in found.values() if each.policy == name]
@@ -349,7 +348,7 @@ def test_without_scopes_nothing_is_carried(tmp_path: Path) -> None:
 
 
 def test_parts_are_one_text_whatever_their_order() -> None:
-    parts = [Part(3, 41, 31, frozenset({"b", "a"})), Part(0, -1, 0), Part(-1, 0, 0)]
+    parts = [StampPart(3, 41, 31, frozenset({"b", "a"})), StampPart(0, -1, 0), StampPart(-1, 0, 0)]
     assert set(read_parts(write_parts(parts))) == set(parts)
     assert write_parts(parts) == write_parts(reversed(parts))
 
@@ -364,7 +363,7 @@ def test_a_policy_that_begins_in_the_past_sees_of_it_what_it_may(tmp_path: Path)
     plan = compile_plan(replace(project(tmp_path, ("everywhere",)), epoch=1), flow.plan)
     sightings = [row for row in flow.log.values() if row.type == "Sighting"]
     messages = [
-        Stored(
+        StoredMessage(
             subject="x",
             headers={CLIENT: row.client, RECEIVED: str(row.recv)},
             body=join_lines([stamped_line(row, encode_row(row))]),
@@ -374,14 +373,14 @@ def test_a_policy_that_begins_in_the_past_sees_of_it_what_it_may(tmp_path: Path)
         for row in sightings
     ]
     only = plan.detecting.only(["everywhere"])
-    filling = Filling(only, KNOWN, 1, 0, reading=Reading.of(only, plan.seeing))
+    filling = Backfill(only, KNOWN, 1, 0, reading=PolicyReader.of(only, plan.seeing))
     filling.take(messages)
     filling._clock = T + 60 * SECOND
-    before, _ = Progress().adopted(only, None)
+    before, _ = DetectionProgress().adopted(only, None)
     filled = filling.filled()
-    begun = begin_with(before, only, {"everywhere": Start(at=0)}, [filled])
+    begun = start_from_backfill(before, only, {"everywhere": PolicyStart(at=0)}, [filled])
     assert [dict(each.situation.bindings)["A"] for each in begun.told if each.detection] == ["g1"]
-    assert begin_with(before, only, {"everywhere": Start(at=0)}, [filled], ["everywhere"]).told == ()
+    assert start_from_backfill(before, only, {"everywhere": PolicyStart(at=0)}, [filled], ["everywhere"]).told == ()
 
 
 def test_who_says_nothing_is_no_part_of_a_closed_dimension(tmp_path: Path) -> None:
@@ -392,7 +391,7 @@ def test_who_says_nothing_is_no_part_of_a_closed_dimension(tmp_path: Path) -> No
 
 def test_tests_of_policies_are_about_policies_whatever_they_may_see(tmp_path: Path) -> None:
     deployment = project(tmp_path, ("presence",))
-    detecting = Detecting.of(deployment)
+    detecting = DetectionPlan.of(deployment)
     assert detecting.watches["presence"].reads == EAST
     data = {"who": "g1", "at": {"x": 5.0, "y": 5.0}}
     given = GivenEvent(type="Sighting", data=data, id="1", source="reader", time=T, received=T)
@@ -402,7 +401,7 @@ def test_tests_of_policies_are_about_policies_whatever_they_may_see(tmp_path: Pa
         "rooms": make_table(deployment.sources["rooms"], rooms),
     }
     test = PolicyTest(name="t", policies=(), events=(given,), pull=tables)
-    (found,) = try_policies(test, detecting, tables_of(test, detecting, deployment.sources), deployment.types).found
+    (found,) = run_policy_test(test, detecting, tables_of(test, detecting, deployment.sources), deployment.types).found
     assert dict(found.bindings)["A"] == "g1"
 
 
@@ -437,7 +436,7 @@ def test_a_value_that_is_kept_has_the_stamp_of_its_event(tmp_path: Path) -> None
 def test_only_what_is_kept_is_left_of_an_event(
     type: str, data: dict[str, str], keep: set[str], left: dict[str, str] | str
 ) -> None:
-    event = Acted(type=type, id="1", data=json.dumps(data).encode())
+    event = ActionEvent(type=type, id="1", data=json.dumps(data).encode())
     found = json.loads(released_event(event, keep).data)
     assert found == ({"data": left} if isinstance(left, str) else left)
 
@@ -455,15 +454,17 @@ def test_of_several_releases_only_what_all_keep_is_left() -> None:
     found = releases.get("p")
     assert found is not None
     assert (found.dimensions, found.keep, found.by, found.text) == ({"d", "e"}, {"b"}, "x, y", "d,e")
-    assert list(releases.let_go("p", [Part(1, 1, 0, frozenset({"z"}))])) == [Part(1, 1, 0, frozenset({"d", "e", "z"}))]
+    assert list(releases.let_go("p", [StampPart(1, 1, 0, frozenset({"z"}))])) == [
+        StampPart(1, 1, 0, frozenset({"d", "e", "z"}))
+    ]
 
 
 def test_stamps_get_through_the_frames_of_spark() -> None:
-    from situ.pipeline.frames import row_batches, rows_of
+    from situ.spark.frames import row_batches, rows_of
 
     def row(pos: int, parts: str = "") -> Row:
         return Row(pos, "p", 1, pos, "root", 0, str(pos), "p", "X", 0, "", None, "", b"{}", parts=parts)
 
-    bad = Bad(65537, "p", 1, 9, "root", 0, "", "decode", (("E701", "", "x", ""),), b"{")
+    bad = BadRow(65537, "p", 1, 9, "root", 0, "", "decode", (("E701", "", "x", ""),), b"{")
     for given in ([[row(1, "3.1.1f"), row(2)]], [[row(1), row(2)]], [[row(1, "3.1.0")], [bad]]):
         assert list(rows_of(row_batches(given, 100))) == given

@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
-from situ.errors import Problem as Refused
-from situ.quality.declared import Quality, Strategy
-from situ.quality.expectation import Need
-from situ.quality.feedback import Advice, StateChange, Usage
-from situ.quality.inputs import (
+from situ.lang.problems import Problem as Refused
+from situ.quality.allocation.strategies import BUILT_IN_STRATEGIES
+from situ.quality.measurement.panes import Pane
+from situ.quality.model.allocation_problem import AllocationPlan, AllocationProblem
+from situ.quality.model.declarations import Capability, Mode, Need, Profile, Quality, QualityProperty, Strategy
+from situ.quality.model.shapes import Limit
+from situ.quality.negotiation.feedback import Advice, StateChange, Usage
+from situ.quality.negotiation.inputs_and_effects import (
     Answered,
     Came,
     Deployed,
@@ -30,13 +33,7 @@ from situ.quality.inputs import (
     Updating,
     Verdict,
 )
-from situ.quality.negotiator import new_state
-from situ.quality.panes import Pane
-from situ.quality.problem import Plan, Problem
-from situ.quality.profile import Capability, Mode, Profile
-from situ.quality.property import Property
-from situ.quality.shape import Limit
-from situ.quality.strategies.named import NAMED
+from situ.quality.negotiation.negotiator import new_state
 from tests.negotiating import START, Host, all_relevant, can, expects, in_modes, need, provides
 
 DESK = "desk/events"
@@ -647,7 +644,7 @@ def test_what_was_published_before_somebody_left_does_not_bring_it_back() -> Non
 
 
 def test_property_that_is_no_more() -> None:
-    own = Property(name="calm", lo=0, hi=1)
+    own = QualityProperty(name="calm", lo=0, hi=1)
     host = Host(quality=Quality(properties={"calm": own}), relevance=all_relevant(("reader",), (DESK,))).start()
     wanted = expects("desk/M1", needs={"calm": Need(about=own, lb=0.5, ub=1)})
     host.call(Registering, client="desk", expectation=wanted)
@@ -657,8 +654,8 @@ def test_property_that_is_no_more() -> None:
     assert not any(key.startswith("expectation") for key in host.kept)
 
 
-def _calm(*levels: str) -> Property:
-    return Property(name="calm", lo=0, hi=len(levels) - 1, levels=levels, determined_by="publisher")
+def _calm(*levels: str) -> QualityProperty:
+    return QualityProperty(name="calm", lo=0, hi=len(levels) - 1, levels=levels, determined_by="publisher")
 
 
 @pytest.mark.parametrize("restarted", [False, True])
@@ -859,11 +856,11 @@ def test_many_changed_at_once(many: int) -> None:
 
 
 def test_strategy_that_fails() -> None:
-    def fails(problem: Problem) -> Plan:
+    def fails(problem: AllocationProblem) -> AllocationPlan:
         raise ZeroDivisionError(problem.strategy.name)
 
     host = zone(READER)
-    host.state = new_state({"pareto": NAMED["pareto"], "ours": fails})
+    host.state = new_state({"pareto": BUILT_IN_STRATEGIES["pareto"], "ours": fails})
     host.give(Restored(kept={key: json.loads(value) for key, value in host.kept.items()}))
     host.deploy(Quality(strategies={"default": Strategy(name="ours"), "badge": Strategy(name="nobody-has-it")}))
     expect(host, rate=(5, 10))

@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import situ
-from situ.edge.event import read_events
-from situ.edge.naming import listened_to, name_of_type, types_in
-from situ.edge.since import begins
-from situ.edge.told import error_told
-from situ.errors import SituError
-from situ.overlay.messages import Nack
+from situ.client.events import read_events
+from situ.client.publisher import listener_target, name_of_type, types_in
+from situ.client.subscriptions import history_start
+from situ.lang.problems import SituError
+from situ.protocol.messages import Nack
+from situ.protocol.wire import error_from_nack
 
 LINE = (
     b'{"situsubs":"a,b","specversion":"1.0","id":"1-7","source":"pump/2","type":"Level","time":"2026-11-01T08:30:00.5Z",'
@@ -63,12 +63,12 @@ NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 )
 def test_instants_are_named_in_several_ways(since: str | datetime | timedelta, expected: int | datetime) -> None:
     wanted = expected if isinstance(expected, int) else round(expected.timestamp() * 1_000_000)
-    assert begins(since, NOW) == wanted
+    assert history_start(since, NOW) == wanted
 
 
 def test_an_instant_that_is_none_is_refused() -> None:
     with pytest.raises(SituError) as error:
-        begins("yesterday", NOW)
+        history_start("yesterday", NOW)
     assert error.value.code == "P121"
 
 
@@ -109,11 +109,11 @@ def test_a_listener_for_no_type_is_refused(what: str) -> None:
     ],
 )
 def test_listeners_are_for_types_expressions_and_policies(what: str, types: tuple[str, ...], where: str | None) -> None:
-    assert listened_to(what) == (types, where)
+    assert listener_target(what) == (types, where)
 
 
 def test_an_error_from_the_wire_keeps_its_words() -> None:
-    error = error_told(Nack(of="Subscribe", code="INT602", message="No {such} thing.", hint="Try `{}`."))
+    error = error_from_nack(Nack(of="Subscribe", code="INT602", message="No {such} thing.", hint="Try `{}`."))
     assert (error.code, error.problems[0].message, error.hint) == ("INT602", "No {such} thing.", "Try `{}`.")
     assert str(error) == "INT602 No {such} thing."
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from situ.edge import client_files, journal
-from situ.edge.client_files import ClientFiles, IdWindow, SeenFile, state_folder
+from situ.client import state_files as client_files
+from situ.client import state_files as journal
+from situ.client.state_files import ClientFiles, IdWindow, SeenFile, state_folder
 from situ.event.seal import Seal
 
 

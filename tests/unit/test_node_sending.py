@@ -9,14 +9,14 @@ from collections.abc import Callable
 
 import pytest
 
-from situ.catalogue import NO_RIGHT
-from situ.edge.sending import Packet, Receipt, Sender, pause
-from situ.errors import SituError
+from situ.client.publish_queue import Packet, PublishQueue, Receipt, pause
 from situ.event.message import split_lines
-from situ.overlay.effects import Answer, Effect, Received, Store, Stored, StoreFailed
-from situ.overlay.messages import Connect, FromRouter, FullList, Nack, Publish, Terms
-from situ.overlay.router import step
-from situ.overlay.state import State
+from situ.lang.catalogue import NO_RIGHT
+from situ.lang.problems import SituError
+from situ.protocol.effects import Answer, Effect, Received, Store, Stored, StoreFailed
+from situ.protocol.messages import Connect, FromRouter, FullList, Nack, Publish, Terms
+from situ.protocol.router_machine import step
+from situ.protocol.router_state import RouterState
 
 LOST = SituError(NO_RIGHT(client="pump", reason="the wire is broken"))
 
@@ -29,7 +29,7 @@ class Wire:
         self.stored: dict[str, bytes] = {}
         self.sent = 0
         self.restarts = 0
-        self.sender = Sender("pump", 5, self.transmit, patience=0.2)
+        self.sender = PublishQueue("pump", 5, self.transmit, patience=0.2)
         self.sender.terms = Terms(batch_events=10, linger=0.001)
         self.sender.on_lost = self.reconnect
         self.answers: dict[int, asyncio.Future[FromRouter]] = {}
@@ -38,7 +38,7 @@ class Wire:
         self.reconnect()
 
     def reconnect(self) -> None:
-        self.state = State(zone="main", router="r1", incarnation=1)
+        self.state = RouterState(zone="main", router="r1", incarnation=1)
         self.restarts += 1
         step(self.state, Received(client="pump", session=1, message=Connect(incarnation=5), ticket=0), 0.0)
         listed = FullList(acked=self.sender.stored)
@@ -51,7 +51,7 @@ class Wire:
         if fault == "lost":
             raise LOST
         if fault == "restart":
-            self.state = State(zone="main", router="r1", incarnation=2)
+            self.state = RouterState(zone="main", router="r1", incarnation=2)
         answer: asyncio.Future[FromRouter] = asyncio.get_running_loop().create_future()
         self.answers[number] = answer
         given = Received(client="pump", session=1, message=message, ticket=number)
@@ -76,7 +76,7 @@ class Wire:
                     outcome = Stored(ticket=effect.ticket)
                 loop.call_later(random.random() / 500, self.later, self.state, outcome)
 
-    def later(self, state: State, outcome: Stored | StoreFailed) -> None:
+    def later(self, state: RouterState, outcome: Stored | StoreFailed) -> None:
         self.refusing -= isinstance(outcome, StoreFailed)
         self.do(step(state, outcome, 0.0))
 
@@ -84,7 +84,7 @@ class Wire:
         return [line for body in self.stored.values() for line in split_lines(body)]
 
 
-async def publish(sender: Sender, count: int) -> list[Receipt]:
+async def publish(sender: PublishQueue, count: int) -> list[Receipt]:
     receipts = []
     for _ in range(count):
         if sender.busy:

@@ -6,45 +6,61 @@ import time
 
 import pytest
 
-from situ.errors import Location, SituError
-from situ.expr.tree import TRUE
-from situ.situation.policies.normal_form import normal_form
-from situ.situation.policies.policy import Absence, Choice, Clause, Gap, Is, Part, Relation, Side, Then
-from situ.situation.policies.resolved import AllOf, AnyOf, Condition, FollowedBy, Holds
-from situ.situation.policies.wording import clause_text
+from situ.lang.expr.tree import TRUE
+from situ.lang.problems import Location, SituError
+from situ.policies.check.normal_form import (
+    ResolvedAll,
+    ResolvedAny,
+    ResolvedCondition,
+    ResolvedRelation,
+    ResolvedSequence,
+    to_normal_form,
+)
+from situ.policies.logic_tree import clause_text
+from situ.policies.model import (
+    Absence,
+    Clause,
+    ConditionPart,
+    Disjunction,
+    Relation,
+    RelationLiteral,
+    SequenceGap,
+    SequenceLiteral,
+    Side,
+)
 
 W = 5_000_000
 LIMIT = 4096
 
 
-def holds(name: str, *, negated: bool = False, location: Location | None = None, place: int = 0) -> Holds:
+def holds(name: str, *, negated: bool = False, location: Location | None = None, place: int = 0) -> ResolvedRelation:
     relation = Relation(text=name, left=Side(alias="A", attributes=("x",), event="x"), right=None, test=TRUE)
-    return Holds(Is(relation, negated, place), location=location)
+    return ResolvedRelation(RelationLiteral(relation, negated, place), location=location)
 
 
 A, B, C, D, E = (holds(name) for name in "ABCDE")
 NOT_A, NOT_B = holds("A", negated=True), holds("B", negated=True)
 
 
-def both(*parts: Condition) -> AllOf:
-    return AllOf(parts)
+def both(*parts: ResolvedCondition) -> ResolvedAll:
+    return ResolvedAll(parts)
 
 
-def either(*parts: Condition) -> AnyOf:
-    return AnyOf(parts)
+def either(*parts: ResolvedCondition) -> ResolvedAny:
+    return ResolvedAny(parts)
 
 
-def then(first: Condition, *following: Condition, within: int = W) -> Condition:
+def then(first: ResolvedCondition, *following: ResolvedCondition, within: int = W) -> ResolvedCondition:
     for each in following:
-        first = FollowedBy(first, each, within)
+        first = ResolvedSequence(first, each, within)
     return first
 
 
-def clauses_of(condition: Condition, limit: int = LIMIT) -> tuple[Clause, ...]:
-    return normal_form(condition, W, limit)[1]
+def clauses_of(condition: ResolvedCondition, limit: int = LIMIT) -> tuple[Clause, ...]:
+    return to_normal_form(condition, W, limit)[1]
 
 
-def shown(condition: Condition, limit: int = LIMIT) -> str:
+def shown(condition: ResolvedCondition, limit: int = LIMIT) -> str:
     clauses = [clause_text(clause, W) for clause in clauses_of(condition, limit)]
     return " and ".join(f"({each})" if " or " in each else each for each in clauses).replace(" followed-by ", "→")
 
@@ -74,7 +90,7 @@ def shown(condition: Condition, limit: int = LIMIT) -> str:
         (both(then(A, B), either(C, then(D, E))), "A→B and (C or D→E)"),
     ],
 )
-def test_conversion(condition: Condition, expected: str) -> None:
+def test_conversion(condition: ResolvedCondition, expected: str) -> None:
     assert shown(condition) == expected
 
 
@@ -93,59 +109,86 @@ def test_what_is_written_twice_is_two() -> None:
     assert shown(both(A, A)) == "A"
 
 
-def parts(condition: Condition) -> tuple[Part, ...]:
-    return normal_form(condition, W, LIMIT)[0]
+def parts(condition: ResolvedCondition) -> tuple[ConditionPart, ...]:
+    return to_normal_form(condition, W, LIMIT)[0]
 
 
 def test_an_or_is_one_choice() -> None:
     a, b, c, d = (each.literal for each in (A, B, C, D))
-    assert parts(either(A, B)) == (Choice(((a,), (b,))),)
-    assert parts(either(both(A, B), C)) == (Choice(((a, b), (c,))),)
-    assert parts(either(A, either(B, C))) == (Choice(((a,), (b,), (c,))),)
-    assert parts(either(A, both(B, either(C, D)))) == (Choice(((a,), (b, Choice(((c,), (d,)))))),)
+    assert parts(either(A, B)) == (Disjunction(((a,), (b,))),)
+    assert parts(either(both(A, B), C)) == (Disjunction(((a, b), (c,))),)
+    assert parts(either(A, either(B, C))) == (Disjunction(((a,), (b,), (c,))),)
+    assert parts(either(A, both(B, either(C, D)))) == (Disjunction(((a,), (b, Disjunction(((c,), (d,)))))),)
     assert parts(then(A, either(B, C), D)) == (
-        Choice(((Then(a, b, W), Then(b, d, W)), (Then(a, c, W), Then(c, d, W)))),
+        Disjunction(
+            ((SequenceLiteral(a, b, W), SequenceLiteral(b, d, W)), (SequenceLiteral(a, c, W), SequenceLiteral(c, d, W)))
+        ),
     )
     assert parts(then(both(A, B), either(C, D))) == (
-        Choice(((Then(a, c, W), Then(b, c, W)), (Then(a, d, W), Then(b, d, W)))),
+        Disjunction(
+            ((SequenceLiteral(a, c, W), SequenceLiteral(b, c, W)), (SequenceLiteral(a, d, W), SequenceLiteral(b, d, W)))
+        ),
     )
     # Nothing else has a choice in it, so what is before it need not be repeated in each of the branches.
-    assert parts(then(both(A, either(B, C)), D)) == (Then(a, d, W), Choice(((Then(b, d, W),), (Then(c, d, W),))))
+    assert parts(then(both(A, either(B, C)), D)) == (
+        SequenceLiteral(a, d, W),
+        Disjunction(((SequenceLiteral(b, d, W),), (SequenceLiteral(c, d, W),))),
+    )
     inner = both(A, either(B, C))
-    assert [len(each.branches) for each in parts(then(inner, both(D, either(E, A)))) if isinstance(each, Choice)] == [2]
+    assert [
+        len(each.branches) for each in parts(then(inner, both(D, either(E, A)))) if isinstance(each, Disjunction)
+    ] == [2]
 
 
 def test_branches_of_what_is_absent_are_one() -> None:
     a, not_a, not_b, c = (each.literal for each in (A, NOT_A, NOT_B, C))
-    not_c = Is(c.relation, negated=True)
+    not_c = RelationLiteral(c.relation, negated=True)
     assert parts(either(NOT_A, NOT_B)) == (Absence((not_a, not_b)),)
-    assert parts(either(NOT_A, C, NOT_B)) == (Choice(((c,),), (Absence((not_a, not_b)),)),)
-    assert parts(either(both(NOT_A, NOT_B), Holds(not_c))) == (Absence((not_a, not_c)), Absence((not_b, not_c)))
-    assert parts(either(both(A, NOT_B), C)) == (Choice(((a, Absence((not_b,))), (c,))),)
+    assert parts(either(NOT_A, C, NOT_B)) == (Disjunction(((c,),), (Absence((not_a, not_b)),)),)
+    assert parts(either(both(NOT_A, NOT_B), ResolvedRelation(not_c))) == (
+        Absence((not_a, not_c)),
+        Absence((not_b, not_c)),
+    )
+    assert parts(either(both(A, NOT_B), C)) == (Disjunction(((a, Absence((not_b,))), (c,))),)
     assert parts(both(B, either(A, NOT_A))) == (B.literal,)
-    assert parts(either(A, both(NOT_A, NOT_B))) == (Choice(((a,),), (Absence((not_b,)),)),)
+    assert parts(either(A, both(NOT_A, NOT_B))) == (Disjunction(((a,),), (Absence((not_b,)),)),)
 
 
 def test_absences_belong_to_what_is_beside_them() -> None:
     a, b, c, not_a, not_b = (each.literal for each in (A, B, C, NOT_A, NOT_B))
-    bounded = FollowedBy(FollowedBy(A, NOT_B, 2), C)
-    assert parts(FollowedBy(FollowedBy(A, NOT_B), C)) == (Then(a, c, W, (Gap(not_b),)),)
-    assert parts(bounded) == (Then(a, c, W, (Gap(not_b, 2),)),)
-    assert parts(FollowedBy(FollowedBy(C, NOT_A, 2), NOT_B)) == (Then(c, not_b, W, (Gap(not_a, 2),)),)
-    assert parts(FollowedBy(FollowedBy(NOT_A, NOT_B), C, 2)) == (Then(not_a, c, W, (Gap(not_b, 2),)),)
-    assert parts(FollowedBy(FollowedBy(NOT_A, B), C)) == (Then(not_a, b, W), Then(b, c, W))
-    assert parts(FollowedBy(NOT_A, NOT_B)) == (Absence((Then(not_a, not_b, W),)),)
-    shown = [clause_text(clause, W) for clause in normal_form(bounded, W, LIMIT)[1]]
+    bounded = ResolvedSequence(ResolvedSequence(A, NOT_B, 2), C)
+    assert parts(ResolvedSequence(ResolvedSequence(A, NOT_B), C)) == (SequenceLiteral(a, c, W, (SequenceGap(not_b),)),)
+    assert parts(bounded) == (SequenceLiteral(a, c, W, (SequenceGap(not_b, 2),)),)
+    assert parts(ResolvedSequence(ResolvedSequence(C, NOT_A, 2), NOT_B)) == (
+        SequenceLiteral(c, not_b, W, (SequenceGap(not_a, 2),)),
+    )
+    assert parts(ResolvedSequence(ResolvedSequence(NOT_A, NOT_B), C, 2)) == (
+        SequenceLiteral(not_a, c, W, (SequenceGap(not_b, 2),)),
+    )
+    assert parts(ResolvedSequence(ResolvedSequence(NOT_A, B), C)) == (
+        SequenceLiteral(not_a, b, W),
+        SequenceLiteral(b, c, W),
+    )
+    assert parts(ResolvedSequence(NOT_A, NOT_B)) == (Absence((SequenceLiteral(not_a, not_b, W),)),)
+    shown = [clause_text(clause, W) for clause in to_normal_form(bounded, W, LIMIT)[1]]
     assert shown == ["A followed-by within 2 us not B followed-by C"]
 
 
 def test_each_step_keeps_its_window() -> None:
     first, second, third = 1_000_000, 2_000_000, 3_000_000
     a, b, c, d = (each.literal for each in (A, B, C, D))
-    chain = FollowedBy(FollowedBy(FollowedBy(A, B, first), C, second), D, third)
-    assert clauses_of(chain, LIMIT) == ((Then(a, b, first),), (Then(b, c, second),), (Then(c, d, third),))
-    inner = FollowedBy(A, both(B, FollowedBy(C, D, second)), first)
-    assert clauses_of(inner, LIMIT) == ((Then(a, b, first),), (Then(a, c, first),), (Then(c, d, second),))
+    chain = ResolvedSequence(ResolvedSequence(ResolvedSequence(A, B, first), C, second), D, third)
+    assert clauses_of(chain, LIMIT) == (
+        (SequenceLiteral(a, b, first),),
+        (SequenceLiteral(b, c, second),),
+        (SequenceLiteral(c, d, third),),
+    )
+    inner = ResolvedSequence(A, both(B, ResolvedSequence(C, D, second)), first)
+    assert clauses_of(inner, LIMIT) == (
+        (SequenceLiteral(a, b, first),),
+        (SequenceLiteral(a, c, first),),
+        (SequenceLiteral(c, d, second),),
+    )
 
 
 def test_repetition_absorbed_clauses_and_tautologies_are_left_out() -> None:
@@ -171,7 +214,7 @@ def test_an_occurrence_and_its_sequence_are_no_tautology() -> None:
         both(either(A, B), either(A, NOT_B), either(NOT_A, B), either(NOT_A, NOT_B)),
     ],
 )
-def test_contradictions_are_refused(condition: Condition) -> None:
+def test_contradictions_are_refused(condition: ResolvedCondition) -> None:
     with pytest.raises(SituError) as refused:
         clauses_of(condition, LIMIT)
     assert refused.value.code == "S151"
@@ -196,7 +239,7 @@ def test_conditions_that_explode_are_stopped_before_they_do() -> None:
     pairs = tuple(both(holds(f"x{n}"), holds(f"y{n}")) for n in range(60))
     started = time.perf_counter()
     with pytest.raises(SituError) as refused:
-        clauses_of(both(A, AnyOf(pairs, location=place)), LIMIT)
+        clauses_of(both(A, ResolvedAny(pairs, location=place)), LIMIT)
     assert time.perf_counter() - started < 2
     (problem,) = refused.value.problems
     assert (problem.code.code, problem.location) == ("S150", place)

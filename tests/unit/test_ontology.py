@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from situ.errors import render
-from situ.expr.emit_python import compile_test, compile_value
-from situ.expr.scope import Definition
-from situ.situation.domain.load_ontology import ontology_as_json, ontology_from_json
-from situ.situation.domain.ontology import End, Ontology
-from situ.types.model import BOOLEAN, DOUBLE
-from situ.units import Units
+from situ.lang.expr.emit.python import compile_test, compile_value
+from situ.lang.expr.scope import Definition
+from situ.lang.problems import render
+from situ.lang.types.model import BOOLEAN, DOUBLE
+from situ.lang.units import Units
+from situ.policies.ontology.load import ontology_as_json, ontology_from_json
+from situ.policies.ontology.model import ConceptAttribute, Ontology
 from tests.ontologies import BUILDING, NO_TYPES, faults, functions_of, load, ontology_of
 from tests.types_files import types_of
 
@@ -107,8 +107,8 @@ class TestRelationships:
     def test_a_relationship_is_a_condition_over_two_values(self) -> None:
         (inside,) = ontology_of().relationships["inside"]
         assert (inside.left, inside.right) == (
-            End(concept="person", attribute="position"),
-            End(concept="room", attribute="area"),
+            ConceptAttribute(concept="person", attribute="position"),
+            ConceptAttribute(concept="room", attribute="area"),
         )
         assert [name for name, _ in inside.test.parameters] == ["left", "right"]
         assert inside.test.result.type == BOOLEAN

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from situ.visibility.graph import Grant
-from situ.visibility.operation_form import operation_as_json, operation_from_json
-from situ.visibility.operations import (
+from situ.scopes.graph import Grant
+from situ.scopes.operations import (
     ApplyScopes,
     DropScope,
     GrantRights,
@@ -22,6 +21,8 @@ from situ.visibility.operations import (
     SetFilter,
     SetLink,
     SetMode,
+    operation_as_json,
+    operation_from_json,
 )
 from tests.unit.test_load_scopes import PLANT, load
 

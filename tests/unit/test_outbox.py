@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from situ.edge.outbox import Outbox
+from situ.edge.detect import Outbox
 
 
 def test_what_was_put_is_settled_when_it_is_published_whatever_is_put_meanwhile() -> None:

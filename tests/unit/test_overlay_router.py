@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from situ.event.message import EventKey
-from situ.overlay.effects import (
+from situ.lang.tags import TagSet
+from situ.protocol.effects import (
     Adopted,
     Answer,
     Declare,
@@ -40,19 +41,24 @@ from situ.overlay.effects import (
     Timer,
     Withdraw,
 )
-from situ.overlay.messages import (
+from situ.protocol.messages import (
     Ack,
     AdAck,
     Advertise,
+    AnswerAdvice,
+    AskQuality,
+    ChangeExpectation,
+    ChangeProfile,
     ChangeScopes,
     Closed,
     Connect,
     ConnectAck,
     ContextAck,
-    Dead,
+    DeadEvent,
     DefineContext,
     Describe,
     Disconnect,
+    Expect,
     FromClient,
     FullList,
     FullListAck,
@@ -60,11 +66,14 @@ from situ.overlay.messages import (
     Heartbeat,
     History,
     Loss,
+    MoveExpectation,
     Nack,
-    Offered,
+    Notice,
+    OfferedAdvertisement,
+    Provide,
     Publish,
     PublishAck,
-    Said,
+    RevokeProfile,
     ScopeAck,
     SubAck,
     Subscribe,
@@ -73,24 +82,12 @@ from situ.overlay.messages import (
     Unadvertise,
     Unsubscribe,
     UseContext,
-    Wanted,
+    WantedSubscription,
 )
-from situ.overlay.quality_messages import (
-    AnswerAdvice,
-    AskQuality,
-    ChangeExpectation,
-    ChangeProfile,
-    Expect,
-    MoveExpectation,
-    Provide,
-    RevokeProfile,
-)
-from situ.overlay.router import step
-from situ.overlay.state import State
-from situ.subscription.model import Advertisement, Client, Subscription
-from situ.tags import TagSet
-from situ.visibility.operation_form import operation_as_json
-from situ.visibility.operations import JoinScope
+from situ.protocol.router_machine import step
+from situ.protocol.router_state import RouterState
+from situ.routing.model import Advertisement, ClientDeclaration, Subscription
+from situ.scopes.operations import JoinScope, operation_as_json
 
 SESSION = 7
 PUMP = Advertisement(client="pump", name="flow", type="Flow")
@@ -102,7 +99,7 @@ class Machine:
     """A machine, and what it said to each input."""
 
     def __init__(self) -> None:
-        self.state = State(zone="main", router="r1", incarnation=1000)
+        self.state = RouterState(zone="main", router="r1", incarnation=1000)
         self.now = 0.0
         self.tickets = 0
         self.inputs: list[tuple[Input, float]] = []
@@ -270,7 +267,7 @@ def test_full_list_declares_what_is_new_and_withdraws_what_is_gone_and_passing()
     machine = Machine()
     machine.do(Start(owned=(PUMP, BOARD, LIVE)))
     machine.say(Connect(incarnation=50))
-    other = {"other": Wanted(types=("Level", "Flow", "Level"), filter="", durable=True)}
+    other = {"other": WantedSubscription(types=("Level", "Flow", "Level"), filter="", durable=True)}
     effects = machine.say(FullList(subs=other))
     assert the(Withdraw, effects) == Withdraw(ticket=None, what=(PUMP, LIVE))
     declare = the(Declare, effects)
@@ -288,7 +285,7 @@ def test_full_list_of_what_stands_changes_nothing_and_says_what_there_is() -> No
     machine.do(declared)
     machine.say(Connect(incarnation=50))
     effects = machine.say(FullList(ads={"flow": "Flow"}))
-    wanted = Wanted(types=("Level",), filter="level > 5", durable=True, context="root")
+    wanted = WantedSubscription(types=("Level",), filter="level > 5", durable=True, context="root")
     assert effects == (
         Answer(ticket=10_002, message=FullListAck(version=2, ads={"flow": "Flow"}, subs={"board": wanted})),
         Presence(client="pump", here=True),
@@ -370,7 +367,7 @@ def test_heartbeat_is_acknowledged(machine: Machine) -> None:
 # ── Publish ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def stored(machine: Machine, effects: tuple[Effect, ...], dead: tuple[Dead, ...] = ()) -> tuple[Effect, ...]:
+def stored(machine: Machine, effects: tuple[Effect, ...], dead: tuple[DeadEvent, ...] = ()) -> tuple[Effect, ...]:
     store = the(Store, effects)
     assert isinstance(store, Store)
     return machine.do(Stored(ticket=store.ticket, dead=dead))
@@ -386,7 +383,7 @@ def test_events_are_stored_and_then_acknowledged(machine: Machine) -> None:
 
 
 def test_dead_letters_are_told_with_the_acknowledgement(machine: Machine) -> None:
-    dead = (Dead(seq=1, code="R003", message="No.", hint="Yes."),)
+    dead = (DeadEvent(seq=1, code="R003", message="No.", hint="Yes."),)
     assert answered(stored(machine, machine.publish(1), dead)) == PublishAck(up_to=1, dead=dead)
 
 
@@ -646,7 +643,7 @@ def test_questions_are_passed_on(machine: Machine) -> None:
 def going_over(machine: Machine, context: str, *, kept: tuple[str, ...] = ()) -> ContextAck:
     declare = the(Declare, machine.say(UseContext(req=9, context=context)))
     assert isinstance(declare, Declare)
-    assert declare.what == Client(name="pump", context=context)
+    assert declare.what == ClientDeclaration(name="pump", context=context)
     message = answered(machine.do(Declared(ticket=declare.ticket, version=5, kept=kept)))
     assert isinstance(message, ContextAck)
     return message
@@ -679,7 +676,7 @@ def test_whoever_leaves_leaves_the_context(machine: Machine) -> None:
     going_over(machine, "us")
     withdrawn = the(Withdraw, machine.say(Disconnect()))
     assert isinstance(withdrawn, Withdraw)
-    assert withdrawn.what == (Client(name="pump", context="us"),)
+    assert withdrawn.what == (ClientDeclaration(name="pump", context="us"),)
     machine.connect()
     machine.do(
         Deployed(version=6, advertisements={}, subscriptions={}, contexts={"pump": "us"}, terms=Terms()),
@@ -698,17 +695,17 @@ def test_a_context_that_cannot_be_is_refused_and_changes_nothing(machine: Machin
 
 def test_full_lists_name_the_context_before_what_is_in_it(machine: Machine) -> None:
     machine.say(Connect(incarnation=50))
-    wanted = Wanted(types=("Level",))
+    wanted = WantedSubscription(types=("Level",))
     effects = machine.say(FullList(context="us", ads={"flow": "Flow"}, subs={"live": wanted}))
     declared = [each.what for each in effects if isinstance(each, Declare)]
-    assert declared == [Client(name="pump", context="us"), PUMP, replace(LIVE, context="us")]
+    assert declared == [ClientDeclaration(name="pump", context="us"), PUMP, replace(LIVE, context="us")]
 
 
 def test_contexts_are_defined(machine: Machine) -> None:
     define = the(Define, machine.say(DefineContext(req=3, context="us", text="context: us")))
     assert isinstance(define, Define)
     assert define == Define(ticket=define.ticket, client="pump", context="us", text="context: us")
-    said = (Said(code="INT504", message="In use."),)
+    said = (Notice(code="INT504", message="In use."),)
     message = answered(machine.do(Defined(ticket=define.ticket, context="us.v2", version=4, said=said)))
     assert message == ContextAck(req=3, context="us.v2", state="accepted", version=4, said=said)
     define = the(Define, machine.say(DefineContext(req=4, context="us", text="context: {}")))
@@ -741,7 +738,7 @@ def test_the_same_inputs_give_the_same_effects(machine: Machine) -> None:
     machine.say(Subscribe(req=1, sub="live", types=("Level",)))
     machine.now = 40.0
     machine.do(Timer(name="grace"))
-    again = State(zone="main", router="r1", incarnation=1000)
+    again = RouterState(zone="main", router="r1", incarnation=1000)
     assert [step(again, given, now) for given, now in machine.inputs] == machine.outputs
     assert again == machine.state
 
@@ -771,8 +768,8 @@ def test_declarations_carry_filters_and_scopes(machine: Machine) -> None:
     assert isinstance(declare, Declare)
     tags = TagSet.of(LINE, rest=True)
     assert declare.what == replace(PUMP, where="x > 1", scopes=tags)
-    offered = Offered(type="Flow", filter="x > 1", scopes={**LINE, "rest": "any"})
-    subs = {"live": Wanted(types=("Level",), scopes=LINE)}
+    offered = OfferedAdvertisement(type="Flow", filter="x > 1", scopes={**LINE, "rest": "any"})
+    subs = {"live": WantedSubscription(types=("Level",), scopes=LINE)}
     machine.say(Connect(incarnation=50))
     declared = [each.what for each in machine.say(FullList(ads={"flow": offered}, subs=subs)) if hasattr(each, "what")]
     assert declared == [declare.what, TAGGED]
@@ -786,7 +783,9 @@ def test_what_is_no_tag_set_is_refused(machine: Machine, scopes: Tags, code: str
     before = copy.deepcopy(machine.state)
     assert refusal(machine.say(Subscribe(req=1, sub="live", types=("Level",), scopes=scopes))).code == code
     assert refusal(machine.say(Advertise(req=1, ad="flow", type="Flow", scopes=scopes))).code == code
-    assert refusal(machine.say(FullList(subs={"live": Wanted(types=("Level",), scopes=scopes)}))).code == code
+    assert (
+        refusal(machine.say(FullList(subs={"live": WantedSubscription(types=("Level",), scopes=scopes)}))).code == code
+    )
     assert machine.state.owned == before.owned
     assert machine.state.declaring == before.declaring
 

@@ -5,21 +5,26 @@ from __future__ import annotations
 import pytest
 
 from situ.event.message import COUNT, KEY, MESSAGE, SESSION, EventKey
-from situ.overlay.messages import (
+from situ.protocol.messages import (
     Ack,
     AdAck,
     Advertise,
+    AnswerAdvice,
+    AskQuality,
+    ChangeExpectation,
+    ChangeProfile,
     ChangeScopes,
     Closed,
     Connect,
     ConnectAck,
     ContextAck,
-    Dead,
+    DeadEvent,
     DefineContext,
     Describe,
     DescribeAck,
     Description,
     Disconnect,
+    Expect,
     Explain,
     ExplainAck,
     FromClient,
@@ -31,33 +36,26 @@ from situ.overlay.messages import (
     History,
     HistoryAck,
     Loss,
+    MoveExpectation,
     Nack,
-    Offered,
+    Notice,
+    OfferedAdvertisement,
+    Provide,
     Publish,
     PublishAck,
-    Said,
+    QualityAck,
+    RevokeProfile,
     ScopeAck,
     SubAck,
     Subscribe,
     Unadvertise,
     Unsubscribe,
     UseContext,
-    Wanted,
+    WantedSubscription,
 )
-from situ.overlay.quality_messages import (
-    AnswerAdvice,
-    AskQuality,
-    ChangeExpectation,
-    ChangeProfile,
-    Expect,
-    MoveExpectation,
-    Provide,
-    QualityAck,
-    RevokeProfile,
-)
-from situ.overlay.wire import Malformed, decode_from_client, decode_from_router, encode, session_of
+from situ.protocol.wire import Malformed, decode_from_client, decode_from_router, encode, session_of
 
-WANTED = Wanted(types=("A", "B"), filter="x > 1", durable=True)
+WANTED = WantedSubscription(types=("A", "B"), filter="x > 1", durable=True)
 FROM_CLIENT = [
     Connect(incarnation=5, principal="me"),
     FullList(version=1, acked=7, ads={"a": "A"}, subs={"s": WANTED}),
@@ -65,7 +63,7 @@ FROM_CLIENT = [
     Disconnect(reason="done"),
     Advertise(req=1, ad="a", type="A"),
     Advertise(req=1, ad="a", type="A", filter="x > 1", scopes={"d": "s", "e": ("s", "t"), "rest": "any"}),
-    FullList(ads={"a": Offered(type="A", filter="x > 1", scopes={"d": "s"})}),
+    FullList(ads={"a": OfferedAdvertisement(type="A", filter="x > 1", scopes={"d": "s"})}),
     ChangeScopes(req=4, operation={"do": "drop", "dimension": "d", "scope": "s"}, epoch=3),
     Expect(
         req=10, expectation="M1", sub="s", body={"need": {"rate": {"lb": 5}}, "utility": 2.5}, version=3, suspended=True
@@ -92,13 +90,13 @@ FROM_ROUTER = [
     ConnectAck(zone="main", router="r1", incarnation=9),
     FullListRequest(incarnation=9),
     FullListAck(version=3, ads={"a": "A"}, subs={"s": WANTED}),
-    FullListAck(version=3, ads={"a": Offered(type="A", scopes={"d": "s"})}),
-    ScopeAck(req=4, epoch=4, state="pending", version=9, missing=("edge",), said=(Said(code="V108", message="x"),)),
+    FullListAck(version=3, ads={"a": OfferedAdvertisement(type="A", scopes={"d": "s"})}),
+    ScopeAck(req=4, epoch=4, state="pending", version=9, missing=("edge",), said=(Notice(code="V108", message="x"),)),
     QualityAck(req=10, body={"id": "M1", "version": 1}, text="satisfied"),
     AdAck(req=1, ad="a", state="accepted", version=4),
     SubAck(req=1, sub="s", state="installed", version=4, missing=("spark",)),
-    ContextAck(context="us.v2", state="accepted", version=4, said=(Said(code="INT504", message="No."),), gone=("a",)),
-    PublishAck(up_to=9, dead=(Dead(seq=8, code="R003", message="No.", hint="Yes."),)),
+    ContextAck(context="us.v2", state="accepted", version=4, said=(Notice(code="INT504", message="No."),), gone=("a",)),
+    PublishAck(up_to=9, dead=(DeadEvent(seq=8, code="R003", message="No.", hint="Yes."),)),
     HistoryAck(after="131_072", more=True, count=1, body=b"[\n{}\n]"),
     Ack(req=5),
     Nack(of="Publish", code="R006", message="A gap.", hint="Again.", retry=True, expected=4),

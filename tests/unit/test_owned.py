@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from situ.quality.owned import Owned
+from situ.quality.negotiation.state import ClientIndex
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Thing:
 
 
 def test_those_of_a_client_are_those_that_are_there() -> None:
-    things = Owned[Thing]()
+    things = ClientIndex[Thing]()
     things["a"], things["b"], things["c"] = Thing("desk"), Thing("hall"), Thing("desk")
     assert things.of("desk") == {"a": Thing("desk"), "c": Thing("desk")}
     things["a"] = Thing("desk", 2)
@@ -28,14 +28,14 @@ def test_those_of_a_client_are_those_that_are_there() -> None:
 
 
 def test_what_is_of_another_client_now_is_no_more_of_the_one_before() -> None:
-    things = Owned[Thing]()
+    things = ClientIndex[Thing]()
     things["a"] = Thing("desk")
     things["a"] = Thing("hall")
     assert (things.of("desk"), things.of("hall")) == ({}, {"a": Thing("hall")})
 
 
 def test_what_is_not_there_cannot_be_taken_out() -> None:
-    things = Owned[Thing]()
+    things = ClientIndex[Thing]()
     with pytest.raises(KeyError):
         del things["a"]
     with pytest.raises(KeyError):
@@ -43,7 +43,7 @@ def test_what_is_not_there_cannot_be_taken_out() -> None:
 
 
 def test_those_of_a_client_stay_what_they_were_while_they_are_taken_out() -> None:
-    things = Owned[Thing]()
+    things = ClientIndex[Thing]()
     things["a"], things["b"] = Thing("desk"), Thing("desk")
     for id in things.of("desk"):
         del things[id]

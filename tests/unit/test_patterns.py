@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from situ.errors import Problems, render
-from situ.expr.syntax import locate_in
-from situ.interpretation.model import Pattern, Qualifier
-from situ.interpretation.patterns import Step, Traversal, matches, print_pattern, read_pattern
-from situ.types.model import DOUBLE, Decimal, ListOf, Struct, Type
-from situ.types.table import Types
+from situ.contexts.model import Pattern, Qualifier
+from situ.contexts.patterns import Traversal, TraversalStep, matches, print_pattern, read_pattern
+from situ.lang.expr.syntax import locate_in
+from situ.lang.problems import Problems, render
+from situ.lang.types.model import DOUBLE, Decimal, ListOf, Struct, Type
+from situ.lang.types.table import Types
 from tests.types_files import types_of
 
 SHIPPING = """
@@ -248,7 +248,9 @@ def way(name: str, *steps: tuple[str, str]) -> Traversal:
     return Traversal(
         event=event(name),
         steps=tuple(
-            Step(attribute=attribute.removesuffix("[]"), elements=attribute.endswith("[]"), type=read(type).head)
+            TraversalStep(
+                attribute=attribute.removesuffix("[]"), elements=attribute.endswith("[]"), type=read(type).head
+            )
             for attribute, type in steps
         ),
     )

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from situ.bus.credentials import ClientCredentials, make_seed, public_key, read_client, seed_in
-from situ.bus.memory_stream import fits
-from situ.bus.permissions import Principal, inbox_of, may_be_answered, permissions_of, users
+from situ.bus.memory import fits
+from situ.protocol.permissions import BusPrincipal, inbox_of, may_be_answered, permissions_of, users
 
 NAMES = st.from_regex(r"[A-Za-z0-9-]{1,64}", fullmatch=True)
 EVERYTHING = (
@@ -64,7 +64,7 @@ def heard(client: str) -> str:
 
 
 def test_users_are_written_as_a_server_reads_them() -> None:
-    text = users("main", [Principal(name="b", key="UB"), Principal(name="a", key="UA")], "{ nkey: URUN }")
+    text = users("main", [BusPrincipal(name="b", key="UB"), BusPrincipal(name="a", key="UA")], "{ nkey: URUN }")
     assert text.splitlines() == [
         "users = [",
         "  { nkey: URUN }",

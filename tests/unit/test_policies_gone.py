@@ -6,15 +6,15 @@ import json
 
 import pytest
 
-from situ.bus.names import Names
-from situ.deployment import Deployment
-from situ.deployment.happening import Published
-from situ.deployment.plan import compile_plan
-from situ.event.message import OWN, Message, Stored, join_lines
-from situ.event.row import Bad, Row
-from situ.pipeline.decode import decode
-from situ.pipeline.detecting import raw_message
-from situ.pipeline.stamp import stamp
+from situ.event.message import OWN, Message, StoredMessage, join_lines
+from situ.event.row import BadRow, Row
+from situ.event.subjects import BusNames
+from situ.model import Deployment
+from situ.spark.detect_query import raw_message
+from situ.spark.dispatch import stamp
+from situ.spark.partitions import decode
+from situ.stages.detect.situation_events import PolicyMessage
+from situ.stages.plan import compile_plan
 
 CLOSED = {
     "policy": "gone",
@@ -33,14 +33,14 @@ CLOSED = {
 def written(data: dict[str, object]) -> Message:
     line = {"specversion": "1.0", "id": "s.closed", "type": "situ.situation.closed", "data": data}
     body = join_lines([json.dumps(line).encode()])
-    return raw_message(Names("main"), Published(policy="gone", incarnation=1, first=1, count=1, body=body), 5)
+    return raw_message(BusNames("main"), PolicyMessage(policy="gone", incarnation=1, first=1, count=1, body=body), 5)
 
 
 @pytest.mark.parametrize("own", [True, False])
 def test_only_detection_speaks_for_policies_that_are_gone(own: bool) -> None:
     message = written(CLOSED)
     headers = {name: value for name, value in message.headers.items() if own or name != OWN}
-    stored = Stored(seq=1, subject=message.subject, headers=headers, body=message.body, at=5)
+    stored = StoredMessage(seq=1, subject=message.subject, headers=headers, body=message.body, at=5)
     plan = compile_plan(Deployment())
     (rows,) = decode([stored], plan, {}, lambda version: None)
     (row,) = stamp(rows, plan)
@@ -48,5 +48,5 @@ def test_only_detection_speaks_for_policies_that_are_gone(own: bool) -> None:
         assert isinstance(row, Row), row
         assert (row.client, row.ad) == ("gone", "")
     else:
-        assert isinstance(row, Bad)
+        assert isinstance(row, BadRow)
         assert row.errors[0][0] == "R002"

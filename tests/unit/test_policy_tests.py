@@ -9,27 +9,35 @@ from pathlib import Path
 
 import pytest
 
-from situ.cli.explained_match import missed_in_test
-from situ.cli.opened import open_project
-from situ.cli.tested import find_tests, load_tests, run_tests
-from situ.deployment.detecting import Detecting
-from situ.deployment.trying import Tried, tables_of, try_by_definition, try_policies
-from situ.documents import parse_yaml
-from situ.documents.source import Limits
-from situ.errors import Problem, Problems, SituError
+from situ.cli.project import open_project
+from situ.cli.render.policy_match import miss_lines
 from situ.event.instants import print_instant
+from situ.explain.detection import missed_in_test
+from situ.explain.policy_match import MissExplanation
+from situ.lang.documents import parse_yaml
+from situ.lang.documents.nodes import DocumentLimits
+from situ.lang.problems import Problem, Problems, SituError
+from situ.lang.types.resolve import load_types
+from situ.policies.check.domain import Domain
+from situ.policies.ontology.load import load_ontology
+from situ.policies.policy_tests import (
+    START,
+    ExpectedSituation,
+    FoundSituation,
+    PolicyTest,
+    PolicyTestProject,
+    compare,
+    differences,
+    load_policy_test,
+)
+from situ.policies.source_coverage import fed_attributes
+from situ.project.policy_tests import find_tests, load_tests, run_tests
 from situ.settings.model import Defaults
-from situ.situation.domain.check_sources import fed
-from situ.situation.domain.domain import Domain
-from situ.situation.domain.load_ontology import load_ontology
-from situ.situation.meaning.explain_match import WhyMissed
-from situ.situation.meaning.load_policy_test import Surroundings, load_policy_test
-from situ.situation.meaning.policy_test import START, Expected, Found, PolicyTest, compare, differences
-from situ.situation.meaning.tell_match import tell_miss
 from situ.sources.load import load_pushes, load_sources
 from situ.sources.model import Source
 from situ.sources.table import Table, make_table
-from situ.types.load import load_types
+from situ.stages.detect.detection_plan import DetectionPlan
+from situ.stages.detect.policy_tests import PolicyTestOutcome, run_policy_test, run_policy_test_by_definition, tables_of
 from tests.domains import UNACCOMPANIED_GUEST, policy
 from tests.guarded import FILES
 from tests.project_files import write
@@ -83,7 +91,7 @@ class Project:
         self.sources = load_sources(documents, self.types, problems)
         self.pushes = load_pushes(documents, self.types, problems)
         problems.raise_errors()
-        domain = Domain(ontology=self.ontology, fed=fed(self.pushes.values()), types=self.types)
+        domain = Domain(ontology=self.ontology, fed=fed_attributes(self.pushes.values()), types=self.types)
         alone = policy(UNACCOMPANIED_GUEST, domain)
         there = policy(
             "policy there\nconcepts\nperson A\nroom R\nconditions\nA is inside R\nactions\nraise alarm\n", domain
@@ -100,13 +108,13 @@ class Project:
     def read(
         self, text: str, problems: Problems, files: Files | None = None, name: str = "unaccompanied-guest"
     ) -> PolicyTest | None:
-        around = Surroundings(types=self.types, sources=self.sources, policies=self.policies)
+        around = PolicyTestProject(types=self.types, sources=self.sources, policies=self.policies)
         document = parse_yaml(text, f"policies/{name}.test.yaml")
         return load_policy_test(document, around, files or Files(), problems)
 
-    def run(self, test: PolicyTest, how: Callable[..., Tried] = try_policies) -> Tried:
+    def run(self, test: PolicyTest, how: Callable[..., PolicyTestOutcome] = run_policy_test) -> PolicyTestOutcome:
         chosen = [self.policies[name] for name in test.policies]
-        detecting = Detecting(chosen, self.ontology, self.pushes, self.sources, self.types, Defaults())
+        detecting = DetectionPlan(chosen, self.ontology, self.pushes, self.sources, self.types, Defaults())
         return how(test, detecting, tables_of(test, detecting, self.sources), self.types)
 
 
@@ -130,8 +138,8 @@ given:
 """
 
 
-@pytest.mark.parametrize("how", [try_policies, try_by_definition])
-def test_a_test_passes(project: Project, how: Callable[..., Tried]) -> None:
+@pytest.mark.parametrize("how", [run_policy_test, run_policy_test_by_definition])
+def test_a_test_passes(project: Project, how: Callable[..., PolicyTestOutcome]) -> None:
     test = project.load(GIVEN + "expect: [{at: 5 s, bindings: {A: g1, R: r1}, detections: 2, closed: 22 s}]")
     tried = project.run(test, how)
     assert [line.passed for line in compare(test.expect, tried.found)] == [True]
@@ -139,8 +147,8 @@ def test_a_test_passes(project: Project, how: Callable[..., Tried]) -> None:
     assert len(tried.observations) == 4
 
 
-@pytest.mark.parametrize("how", [try_policies, try_by_definition])
-def test_the_clock_may_stand_before_all_is_settled(project: Project, how: Callable[..., Tried]) -> None:
+@pytest.mark.parametrize("how", [run_policy_test, run_policy_test_by_definition])
+def test_the_clock_may_stand_before_all_is_settled(project: Project, how: Callable[..., PolicyTestOutcome]) -> None:
     def found(clock: str) -> list[tuple[float, int, float | None]]:
         given = GIVEN.replace("given:", f"given:\n  clock: {clock}")
         tried = project.run(project.load(given + "expect: []"), how)
@@ -153,11 +161,11 @@ def test_the_clock_may_stand_before_all_is_settled(project: Project, how: Callab
     settled = {"18.1 s": [(5.0, 2, None)], "60 s": [(5.0, 2, 22.0)]}
     for clock, expected in settled.items():
         assert found(clock) == expected
-    assert found("7.1 s") == ([(5.0, 1, None)] if how is try_by_definition else [])
+    assert found("7.1 s") == ([(5.0, 1, None)] if how is run_policy_test_by_definition else [])
 
 
-@pytest.mark.parametrize("how", [try_policies, try_by_definition])
-def test_events_may_say_themselves_when_something_happened(how: Callable[..., Tried]) -> None:
+@pytest.mark.parametrize("how", [run_policy_test, run_policy_test_by_definition])
+def test_events_may_say_themselves_when_something_happened(how: Callable[..., PolicyTestOutcome]) -> None:
     """A sensor that sends what it measured in one go, half a minute later; what says no time tells nothing."""
     project = Project()
     project.pushes = {**project.pushes, "seen": replace(project.pushes["seen"], time=("measured",))}
@@ -182,11 +190,13 @@ def test_events_that_come_too_late_are_named(project: Project) -> None:
     test = project.load(GIVEN.replace("  pull:", late) + "expect: []")
     tried = project.run(test)
     assert [(each.id, each.type) for each in tried.late] == [("e5", "Sighting")]
-    assert project.run(test, try_by_definition).late == ()
+    assert project.run(test, run_policy_test_by_definition).late == ()
 
 
-@pytest.mark.parametrize("how", [try_policies, try_by_definition])
-def test_a_value_that_is_kept_stands_until_it_is_replaced(project: Project, how: Callable[..., Tried]) -> None:
+@pytest.mark.parametrize("how", [run_policy_test, run_policy_test_by_definition])
+def test_a_value_that_is_kept_stands_until_it_is_replaced(
+    project: Project, how: Callable[..., PolicyTestOutcome]
+) -> None:
     test = project.load(
         """
 policies: [there]
@@ -270,16 +280,16 @@ def _nearest(problem: Problem) -> tuple[str, ...]:
     return found
 
 
-def situation(at: int, bindings: str = "1", closed: int | None = None, policy: str = "p") -> Found:
-    return Found(id=f"{at}", policy=policy, at=at, bindings=(("A", bindings),), closed=closed, detections=1)
+def situation(at: int, bindings: str = "1", closed: int | None = None, policy: str = "p") -> FoundSituation:
+    return FoundSituation(id=f"{at}", policy=policy, at=at, bindings=(("A", bindings),), closed=closed, detections=1)
 
 
 def test_every_expectation_is_held_against_what_is_most_like_it() -> None:
     near, far = situation(5), situation(9, "2")
     expected = [
-        Expected(policy="p", at=5, bindings=(("A", "1"),)),
-        Expected(policy="p", at=8, bindings=(("A", "2"),)),
-        Expected(policy="q"),
+        ExpectedSituation(policy="p", at=5, bindings=(("A", "1"),)),
+        ExpectedSituation(policy="p", at=8, bindings=(("A", "2"),)),
+        ExpectedSituation(policy="q"),
     ]
     lines = compare(expected, [far, near, situation(20, "3")])
     assert sorted((line.passed, line.expected is not None, line.found is not None) for line in lines) == [
@@ -289,7 +299,7 @@ def test_every_expectation_is_held_against_what_is_most_like_it() -> None:
         (True, True, True),
     ]
     assert differences(expected[1], far) == ["at"]
-    assert differences(Expected(policy="p", closed=7, detections=2, bindings=(("B", "x"),)), near) == [
+    assert differences(ExpectedSituation(policy="p", closed=7, detections=2, bindings=(("B", "x"),)), near) == [
         "B",
         "closed",
         "detections",
@@ -301,7 +311,7 @@ def test_a_source_that_was_never_heard_of_is_waited_for_until_it_is_idle(project
     behind = "    - {at: 1 s, type: Entered, data: {who: g2, place: {x: 1, y: 1}}, received: 9 s}\n  pull:"
     test = project.load(GIVEN.replace("  pull:", behind) + "expect: []")
     assert project.run(test).late == ()
-    assert project.run(test).found == project.run(test, try_by_definition).found
+    assert project.run(test).found == project.run(test, run_policy_test_by_definition).found
     later = project.load(GIVEN.replace("  pull:", behind.replace("9 s}", "13 s}")) + "expect: []")
     assert [each.id for each in project.run(later).late] == ["e5"]
 
@@ -318,7 +328,7 @@ def test_lines_of_events_are_read_to_the_last(tmp_path: Path) -> None:
         {**FILES, "policies/unaccompanied-guest.test.yaml": "given: {events: {file: many.jsonl}}\nexpect: []\n"},
     )
     lines = sightings(600, room=8000)
-    assert len(lines) > Limits().size
+    assert len(lines) > DocumentLimits().size
     (tmp_path / "policies" / "many.jsonl").write_bytes(lines)
     opened = open_project(tmp_path)
     (tested,) = load_tests(opened, find_tests(opened, []))
@@ -346,13 +356,13 @@ def test_of_lines_that_are_all_wrong_the_first_hundred_are_named(project: Projec
     assert len(problems) == 100
 
 
-def missed(folder: Path, test: str, who: str, second: float) -> tuple[WhyMissed, str]:
+def missed(folder: Path, test: str, who: str, second: float) -> tuple[MissExplanation, str]:
     write(folder, {**FILES, "policies/unaccompanied-guest.test.yaml": test})
     opened = open_project(folder)
     policy = opened.deployment.policies["unaccompanied-guest"]
     (tested,) = run_tests(opened, find_tests(opened, []))
     why = missed_in_test(opened, tested, policy, {"A": who}, START + int(second * SECOND))
-    return why, "\n".join(tell_miss(policy, why))
+    return why, "\n".join(miss_lines(policy, why))
 
 
 ALONE = """

@@ -8,23 +8,23 @@ from datetime import timedelta
 
 import pytest
 
-from situ.errors import SituError
-from situ.situation.language.parse import parse_condition, parse_policy
-from situ.situation.language.print import print_condition, print_policy
-from situ.situation.language.syntax import (
+from situ.lang.problems import SituError
+from situ.policies.language.format import format_policy
+from situ.policies.language.parse import parse_condition, parse_policy
+from situ.policies.language.print import print_condition, print_policy
+from situ.policies.language.syntax import (
     AllOf,
     AnyOf,
     AttributeOf,
     Comparison,
-    Consumption,
+    ConsumptionMode,
     FollowedBy,
     MeasureOf,
     Name,
-    Relation,
-    Value,
+    RelationText,
+    ValueText,
     When,
 )
-from situ.situation.language.tidy import tidy_policy
 from tests.policies import OF_THE_LITERATURE, SECURITY, policy
 
 GUEST = """\
@@ -63,7 +63,7 @@ def test_everything_a_policy_can_say() -> None:
         timedelta(seconds=2),
         timedelta(minutes=1),
     )
-    assert (found.consumption, found.when) == (Consumption.RECENT, When.EVERY_DETECTION)
+    assert (found.consumption, found.when) == (ConsumptionMode.RECENT, When.EVERY_DETECTION)
     assert [(each.concept.text, each.alias.text) for each in found.concepts] == [
         ("person", "A"),
         ("person", "B"),
@@ -94,7 +94,7 @@ def test_parts_have_places() -> None:
     either = found.conditions.parts[1]
     assert isinstance(either, AnyOf)
     first = either.parts[0]
-    assert isinstance(first, Relation)
+    assert isinstance(first, RelationText)
     assert first.location is not None
     assert (first.location.line, first.location.column, first.location.length) == (13, 3, 24)
     assert first.location.text == "  A is not within 5 m of B or B is not inside R"
@@ -179,7 +179,7 @@ def test_operands() -> None:
         MeasureOf(Name("distance"), Name("A"), Name("B")), "<", AttributeOf(Name("A"), Name("reach"))
     )
     assert parse_condition("A.speed > 90 [km/h]") == Comparison(
-        AttributeOf(Name("A"), Name("speed")), ">", Value("90 [km/h]")
+        AttributeOf(Name("A"), Name("speed")), ">", ValueText("90 [km/h]")
     )
 
 
@@ -268,19 +268,19 @@ actions on every detection  # when
 
 
 def test_form() -> None:
-    assert tidy_policy(UNTIDY, "policies/a.dpl") == TIDY
-    assert tidy_policy(TIDY, "policies/a.dpl") == TIDY
+    assert format_policy(UNTIDY, "policies/a.dpl") == TIDY
+    assert format_policy(TIDY, "policies/a.dpl") == TIDY
 
 
 def test_long_conditions_go_on_behind_their_operator() -> None:
     text = policy(conditions=" or ".join(["A is not within 5 m of B"] * 5))
-    tidied = tidy_policy(text, "policies/a.dpl")
+    tidied = format_policy(text, "policies/a.dpl")
     assert max(map(len, tidied.splitlines())) < 50
     assert parse_policy(tidied, "a.dpl") == parse_policy(text, "a.dpl")
 
 
 def test_what_is_not_right_stays_as_it_is() -> None:
-    assert tidy_policy("concepts\n  person\n", "policies/a.dpl") == "concepts\n  person\n"
+    assert format_policy("concepts\n  person\n", "policies/a.dpl") == "concepts\n  person\n"
 
 
 # ── hostile ───────────────────────────────────────────────────────────────────────────────────────
@@ -338,5 +338,5 @@ def test_a_long_policy_is_read() -> None:
     assert time.process_time() - start < 10
 
 
-def relation(left: str, name: str, right: str, *, negated: bool = False, of: str = "") -> Relation:
-    return Relation(Name(left), Name(name), Name(right), negated=negated, parameter=Value(of) if of else None)
+def relation(left: str, name: str, right: str, *, negated: bool = False, of: str = "") -> RelationText:
+    return RelationText(Name(left), Name(name), Name(right), negated=negated, parameter=ValueText(of) if of else None)

@@ -6,11 +6,11 @@ import math
 
 import pytest
 
-from situ.errors import Problems
-from situ.interpretation.model import IDENTITY, KEEP, Direction, Pattern, Rule
-from situ.interpretation.patterns import Step, Traversal, read_pattern
-from situ.interpretation.precedence import SAYS_NOTHING, explain_choice, key, rank, standings
-from situ.types.model import STRING, ListOf, Named, Struct, Type
+from situ.contexts.model import IDENTITY, KEEP, Direction, Pattern, Rule
+from situ.contexts.patterns import Traversal, TraversalStep, read_pattern
+from situ.contexts.resolve_rules import SAYS_NOTHING, explain_choice, precedence_key, rank_rules, supertype_ranks
+from situ.lang.problems import Problems
+from situ.lang.types.model import STRING, ListOf, Named, Struct, Type
 from tests.types_files import types_of
 
 TYPES = types_of("""
@@ -54,7 +54,9 @@ def rule(text: str, context: str = "root", order: int = 0, function: str = IDENT
 def way(event: str, *steps: tuple[str, str]) -> Traversal:
     found = type_of(event)
     assert isinstance(found, Struct)
-    return Traversal(event=found, steps=tuple(Step(attribute=name, type=type_of(type)) for name, type in steps))
+    return Traversal(
+        event=found, steps=tuple(TraversalStep(attribute=name, type=type_of(type)) for name, type in steps)
+    )
 
 
 AT = way("AirShipment", ("main", "Crate"), ("goods", "Drug"), ("at", "Position"))
@@ -75,21 +77,21 @@ NOTHING = (math.inf, 0, 0)
     ],
 )
 def test_keys_say_distance_kind_and_order_a_level(text: str, path: Traversal, expected: tuple[object, ...]) -> None:
-    assert key(pattern(text), path) == expected
+    assert precedence_key(pattern(text), path) == expected
     assert SAYS_NOTHING == NOTHING
 
 
 def test_distance_is_the_longest_chain_and_order_a_walk_up() -> None:
-    assert dict(standings(type_of("Sample"))) == {
+    assert dict(supertype_ranks(type_of("Sample"))) == {
         type_of("Sample"): (0, 0),
         type_of("Named"): (1, 1),
         type_of("Taxed"): (1, 2),
         type_of("Billable"): (2, 3),
     }
-    odd = {str(above): found for above, found in standings(ListOf(type_of("Odd"))).items()}
+    odd = {str(above): found for above, found in supertype_ranks(ListOf(type_of("Odd"))).items()}
     assert odd == {"[Odd]": (0, 0), "[Billable]": (2, 1), "[Taxed]": (1, 2)}
     tag = Named("Badge", Named("Tag", STRING))
-    assert list(standings(tag).values()) == [(0, 0), (1, 1), (2, 2)]
+    assert list(supertype_ranks(tag).values()) == [(0, 0), (1, 1), (2, 2)]
 
 
 def test_types_over_many_ways_are_visited_once() -> None:
@@ -98,7 +100,7 @@ def test_types_over_many_ways_are_visited_once() -> None:
     for number in range(1, 41):
         left, right = (Struct(f"{side}{number}", (), (top,)) for side in "LR")
         top = Struct(f"D{number}", (), (left, right))
-    found = standings(top)
+    found = supertype_ranks(top)
     assert len(found) == 121
     assert max(distance for distance, _ in found.values()) == 80
 
@@ -117,7 +119,7 @@ def test_identical_patterns_are_overridden_by_specialised_contexts_then_later_de
         rule("StatusEvent.cost", "child", 2),
     ]
     path = way("StatusEvent", ("price", "Money"))
-    ranked = rank(rules, path, depth_of)
+    ranked = rank_rules(rules, path, depth_of)
     assert [(str(each.pattern), each.context, each.order) for each in ranked] == [
         ("StatusEvent.price(Money)", "root", 2),
         ("Money", "child", 1),
@@ -125,17 +127,17 @@ def test_identical_patterns_are_overridden_by_specialised_contexts_then_later_de
         ("Money", "root", 1),
         ("Money", "root", 0),
     ]
-    assert rank(reversed(rules), path, depth_of) == ranked
+    assert rank_rules(reversed(rules), path, depth_of) == ranked
 
 
 def test_keep_lets_win_who_would_without_the_identical_patterns_above() -> None:
     general, specific, keep = rule("Money"), rule("StatusEvent.price"), rule("StatusEvent.price", "child", 0, KEEP)
     path = way("StatusEvent", ("price", "Money"))
-    assert rank([general, specific], path, depth_of) == [specific, general]
-    assert rank([general, specific, keep], path, depth_of) == [general]
-    assert rank([specific, keep], path, depth_of) == []
+    assert rank_rules([general, specific], path, depth_of) == [specific, general]
+    assert rank_rules([general, specific, keep], path, depth_of) == [general]
+    assert rank_rules([specific, keep], path, depth_of) == []
     own = rule("StatusEvent.price", "grandchild")
-    assert rank([general, specific, keep, own], path, depth_of) == [own, keep, specific, general]
+    assert rank_rules([general, specific, keep, own], path, depth_of) == [own, keep, specific, general]
 
 
 @pytest.mark.parametrize(
@@ -183,7 +185,7 @@ def test_keep_lets_win_who_would_without_the_identical_patterns_above() -> None:
 )
 def test_choices_are_explained(a: str, b: str, path: Traversal, expected: str) -> None:
     winner, loser = rule(a), rule(b)
-    assert rank([loser, winner], path, depth_of)[0] is winner
+    assert rank_rules([loser, winner], path, depth_of)[0] is winner
     assert explain_choice(winner, loser, path) == expected
     assert explain_choice(loser, winner, path) == expected
 

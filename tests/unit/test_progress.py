@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from situ.deployment.progress import Kept, Progress
-from situ.edge.at_hand import AtHand
-from situ.edge.remembered import Done, Record, Remembered
+from situ.edge.detect_checkpoint import CheckpointRecord, CompletedSteps, DetectionCheckpoint, RecentRows
 from situ.event.row import Row
-from situ.situation.meaning.detection import Cause
-from situ.situation.meaning.lifecycle import Situation
-from situ.situation.meaning.watermark import Seen
+from situ.policies.lifecycle import Situation
+from situ.policies.model import Cause
+from situ.policies.watermark import SourceTimes
+from situ.stages.detect.progress import DetectionProgress, PolicyProgress
 
 
 def situation(who: str, last: int = 5) -> Situation:
@@ -30,24 +29,24 @@ def situation(who: str, last: int = 5) -> Situation:
     )
 
 
-def kept(*situations: Situation, digest: str = "d", reached: int | None = 5) -> Kept:
-    return Kept(digest=digest, reached=reached, open={each.bindings: each for each in situations})
+def kept(*situations: Situation, digest: str = "d", reached: int | None = 5) -> PolicyProgress:
+    return PolicyProgress(digest=digest, reached=reached, open={each.bindings: each for each in situations})
 
 
 ANNA, BERT, CARL = situation("anna"), situation("bert"), situation("carl")
-BEFORE = Progress(
+BEFORE = DetectionProgress(
     incarnation=3,
-    seen={"seen": Seen(5, 6, 6)},
+    seen={"seen": SourceTimes(5, 6, 6)},
     policies={"alone": kept(ANNA, BERT), "idle": kept(reached=None), "former": kept(CARL)},
     numbers={"alone": 2, "former": 9},
 )
 
 
-def after() -> Progress:
+def after() -> DetectionProgress:
     """Anna is gone, Bert goes on, Carl is new; one policy is as it was, one is gone and one has come."""
     current = kept(situation("bert", last=8), CARL, reached=9)
     policies = {"alone": current, "idle": BEFORE.policies["idle"], "new": kept(digest="n", reached=None)}
-    return replace(BEFORE, seen={"seen": Seen(9, 9, 9)}, policies=policies, numbers={"alone": 4, "former": 9})
+    return replace(BEFORE, seen={"seen": SourceTimes(9, 9, 9)}, policies=policies, numbers={"alone": 4, "former": 9})
 
 
 def test_changes_make_the_whole() -> None:
@@ -70,11 +69,11 @@ def test_changes_of_another_version_are_refused() -> None:
 
 
 def test_steps_are_read_as_they_were_written(tmp_path: Path) -> None:
-    remembered = Remembered(tmp_path / "detect")
-    remembered.save(Record(reached=4, progress=BEFORE))
+    remembered = DetectionCheckpoint(tmp_path / "detect")
+    remembered.save(CheckpointRecord(reached=4, progress=BEFORE))
     second = replace(after(), numbers={"alone": 5, "former": 9})
     done = [
-        Done(steps=((10, (5,)),), version=1, progress=each, published=(("alone", 3, 1, "[]"),))
+        CompletedSteps(steps=((10, (5,)),), version=1, progress=each, published=(("alone", 3, 1, "[]"),))
         for each in (after(), second)
     ]
     for each in done:
@@ -83,7 +82,7 @@ def test_steps_are_read_as_they_were_written(tmp_path: Path) -> None:
     (journal,) = (tmp_path / "detect").glob("*/journal")
     with journal.open("ab") as file:
         file.write(b'{"steps": [[11, [')  # the process was killed here
-    record = Remembered(tmp_path / "detect").load()
+    record = DetectionCheckpoint(tmp_path / "detect").load()
     assert record is not None
     assert record.progress == BEFORE
     assert list(record.since) == done
@@ -97,7 +96,7 @@ def row(pos: int, size: int = 10) -> Row:
 
 
 def test_the_last_events_are_at_hand_and_no_more() -> None:
-    at_hand = AtHand(most=3, size=100)
+    at_hand = RecentRows(most=3, size=100)
     at_hand.add(map(row, range(1, 6)))
     assert at_hand.find(range(1, 7)).keys() == {3, 4, 5}
     at_hand.add([row(5), row(6, size=90)])  # five is there already

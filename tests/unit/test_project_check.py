@@ -11,18 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from situ.deployment import Deployment
-from situ.errors import Severity
-from situ.project.check import Checked, check_folder
-from situ.testing.building import example_folder
+from situ.lang.problems import Severity
+from situ.model import Deployment
+from situ.project.check import CheckedProject, check_folder
+from situ.project.create import example_folder
 from tests.project_files import MINIMAL, write
 
 
-def check(tmp_path: Path, files: Mapping[str, str | bytes], environment: Mapping[str, str] | None = None) -> Checked:
+def check(
+    tmp_path: Path, files: Mapping[str, str | bytes], environment: Mapping[str, str] | None = None
+) -> CheckedProject:
     return check_folder(write(tmp_path, files), environment or {})
 
 
-def found(checked: Checked) -> list[str]:
+def found(checked: CheckedProject) -> list[str]:
     result = []
     for problem in checked.problems:
         cause = f" {problem.cause.code.code}" if problem.cause else ""

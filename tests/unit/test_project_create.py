@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from situ.errors import SituError
+from situ.lang.problems import SituError
 from situ.project.check import check_folder
-from situ.project.create import create_project
+from situ.project.create import create_project, example_folder
 from situ.project.format import format_folder
-from situ.testing.building import example_folder
 
 
 def test_a_new_project_is_in_order(tmp_path: Path) -> None:

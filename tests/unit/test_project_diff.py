@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from situ.cli.show_difference import show_difference
-from situ.deployment import Change
-from situ.errors import SituError
+from situ.cli.render.registry import show_difference
+from situ.lang.problems import SituError
+from situ.model import DeploymentChange
 from situ.project.check import check_folder
-from situ.project.diff import diff_folders, read_deployment
-from situ.project.snapshot import read_snapshot, write_snapshot
-from situ.testing.building import example_folder
+from situ.project.create import example_folder
+from situ.project.snapshot import diff_folders, read_deployment, read_snapshot, write_snapshot
 from tests.project_files import MINIMAL, write
 
 TYPES = "events: {A: {x: double m}}\n"
@@ -112,7 +111,7 @@ def test_what_is_not_there(tmp_path: Path, project: Path) -> None:
 
 def test_of_a_policy_the_lines_that_changed_are_shown() -> None:
     before = "policy alone\nwindow 1 s\nconcepts\n  person A\n"
-    change = Change(
+    change = DeploymentChange(
         kind="policy", name="alone", what="changed", before=before, after=before.replace("1 s", "2 s"), details=()
     )
     shown = [each.plain for each in show_difference([change], summary=False)]

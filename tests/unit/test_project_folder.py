@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from situ.documents import to_data
-from situ.errors import SituError
+from situ.lang.documents import to_data
+from situ.lang.problems import SituError
 from situ.project import folder as folder_module
-from situ.project.folder import Folder, find_project, list_files, read_folder
-from situ.project.places import kind_of, remark
+from situ.project.folder import Folder, find_project, kind_of, list_files, read_folder, remark
 from tests.project_files import MINIMAL, write
 
 

@@ -8,10 +8,10 @@ from textwrap import dedent
 
 import pytest
 
-from situ.documents import parse_yaml, to_data
+from situ.lang.documents import parse_yaml, to_data
 from situ.project.check import check_folder
+from situ.project.create import example_folder
 from situ.project.format import format_folder, format_text
-from situ.testing.building import example_folder
 from tests.project_files import MINIMAL, write
 
 ATTACKS = Path(__file__).parents[1] / "attacks" / "yaml"

@@ -10,12 +10,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from situ.documents import parse_yaml, to_data
+from situ.lang.documents import parse_yaml, to_data
 from situ.project.check import check_folder
-from situ.project.places import KINDS, POLICY, kind_of
+from situ.project.create import example_folder
+from situ.project.folder import KINDS, POLICY, kind_of
 from situ.project.schemas import schemas, write_schemas
 from situ.settings import Settings, settings_as_json
-from situ.testing.building import example_folder
 from tests.project_files import MINIMAL, write
 from tests.unit.test_deployment import FILES
 from tests.unit.test_settings import DOCUMENTED

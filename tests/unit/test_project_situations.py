@@ -9,18 +9,23 @@ from typing import Any
 
 import pytest
 
-from situ.deployment import Deployment, difference
-from situ.documents import parse_yaml
-from situ.errors import Problem, SituError
+from situ.lang.documents import parse_yaml
+from situ.lang.problems import Problem, SituError
+from situ.model import Deployment, diff_deployments
+from situ.policies.model import PolicyStart
 from situ.project.apply import find_written
-from situ.project.check import Checked, check_folder
-from situ.project.diff import diff_folders
-from situ.registry.api_changes import propose_added, propose_altered, propose_removed, propose_suspended
-from situ.registry.folder_changes import propose_folder
+from situ.project.check import CheckedProject, check_folder
+from situ.project.snapshot import diff_folders
+from situ.registry.admin_changes import (
+    propose_added,
+    propose_altered,
+    propose_folder,
+    propose_removed,
+    propose_suspended,
+)
+from situ.registry.object_files import as_yaml, policy_document
 from situ.registry.objects import Key, bodies_of, content_of, deployment_of, digest_of
 from situ.registry.proposal import State
-from situ.registry.written import as_yaml, policy_document
-from situ.situation.policies.start import Start
 from tests.project_files import MINIMAL, write
 from tests.registry_files import following, state_of
 
@@ -86,7 +91,7 @@ FILES = {
 }
 
 
-def check(folder: Path, **changed: str) -> Checked:
+def check(folder: Path, **changed: str) -> CheckedProject:
     files = {name: changed.get(name.partition(".")[0].replace("/", "_"), text) for name, text in FILES.items()}
     write(folder, {"people.csv": "nr,role\n", "floor.xml": "<floor/>\n"})
     return check_folder(write(folder, files), {})
@@ -185,14 +190,14 @@ class TestDeployment:
             sources_a=FILES["sources/a.yaml"].replace("keep: last 1 min", "keep: last 2 min"),
             policies_other=FILES["policies/other.dpl"].replace("1 m\n", "2 m\n"),
         )
-        assert [str(each) for each in difference(old, new)] == [
+        assert [str(each) for each in diff_deployments(old, new)] == [
             "concept visitor changed",
             "push seen changed",
             "policy two-together changed",
         ]
-        assert [(each.part, each.after) for each in difference(old, new)[0].details] == [("since", "date")]
+        assert [(each.part, each.after) for each in diff_deployments(old, new)[0].details] == [("since", "date")]
         assert [str(each) for each in diff_folders(tmp_path / "new", tmp_path / "old", {})]
-        assert {str(each) for each in difference(None, old)} >= {
+        assert {str(each) for each in diff_deployments(None, old)} >= {
             "group known added",
             "relationship inside added",
             "action raise alarm added",
@@ -278,7 +283,7 @@ class TestRegistry:
             digest_of(content_of({each: value.body for each, value in after.objects.items()}))
             == after.deployment.digest
         )
-        assert [str(each) for each in difference(start.deployment, after.deployment)] == ["suspended alone added"]
+        assert [str(each) for each in diff_deployments(start.deployment, after.deployment)] == ["suspended alone added"]
         assert propose_suspended(after, "alone").moves == {}
         again = propose_folder(after, found, {})
         assert again.moves == {}
@@ -300,14 +305,14 @@ class TestRegistry:
 
     def test_where_a_policy_starts_is_kept_until_it_rests_or_goes(self, tmp_path: Path) -> None:
         first, text = state(deployed(tmp_path)), FILES["policies/other.dpl"].replace("two-together", "close")
-        begin = Start(at=1_790_000_000_000_000, acts=True)
+        begin = PolicyStart(at=1_790_000_000_000_000, acts=True)
         document = policy_document("close", text, "c")
         after = following(first, propose_added(first, Key("policy", "close"), document, start=begin)[0])
         assert after.deployment.starts == {"close": begin}
         assert Deployment.from_json(after.deployment.as_json()) == after.deployment
         bodies = {each: value.body for each, value in after.objects.items()}
         assert digest_of(content_of(bodies)) == after.deployment.digest
-        assert [str(each) for each in difference(first.deployment, after.deployment)] == [
+        assert [str(each) for each in diff_deployments(first.deployment, after.deployment)] == [
             "policy close added",
             "start close added",
         ]
@@ -318,12 +323,12 @@ class TestRegistry:
             assert following(after, gone).deployment.starts == {}
 
     def test_policies_of_a_folder_start_where_it_is_said_if_they_are_new(self, tmp_path: Path) -> None:
-        found, begin = deployed(tmp_path), Start(at=1_790_000_000_000_000)
+        found, begin = deployed(tmp_path), PolicyStart(at=1_790_000_000_000_000)
         none = replace(found, policies={})
         with_none = state(none)
         after = following(with_none, propose_folder(with_none, found, {}, start=begin))
         assert after.deployment.starts == {"alone": begin, "two-together": begin}
-        later = propose_folder(after, found, {}, start=Start(at=1_791_000_000_000_000))
+        later = propose_folder(after, found, {}, start=PolicyStart(at=1_791_000_000_000_000))
         assert later.moves == {}, "they have begun"
         without = following(after, propose_folder(after, none, {}))
         assert without.deployment.starts == {}

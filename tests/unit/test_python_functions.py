@@ -10,16 +10,15 @@ from typing import Any
 
 import pytest
 
-from situ.deployment import Deployment
-from situ.deployment.plan import Plan, compile_plan
-from situ.errors import Problems
+from situ.contexts.model import Direction
+from situ.contexts.transform.transformation import transformations
 from situ.event.lines import encode_rows
-from situ.event.row import OUTBOUND, Bad, Row
-from situ.interpretation.model import Direction
-from situ.interpretation.transformation import transformations
-from situ.project.check import Checked, check_folder
-from situ.project.diff import diff_folders
-from situ.project.snapshot import write_snapshot
+from situ.event.row import OUTBOUND, BadRow, Row
+from situ.lang.problems import Problems
+from situ.model import Deployment
+from situ.project.check import CheckedProject, check_folder
+from situ.project.snapshot import diff_folders, write_snapshot
+from situ.stages.plan import Plan, compile_plan
 from tests.project_files import write
 
 TYPES = """
@@ -80,7 +79,7 @@ def metres(yards):
 ALL = "us-1: {context: us, subscriptions: {all: {types: [Gauge]}}}"
 
 
-def checked(folder: Path, clients: str = ALL, files: Mapping[str, str] = MappingProxyType({})) -> Checked:
+def checked(folder: Path, clients: str = ALL, files: Mapping[str, str] = MappingProxyType({})) -> CheckedProject:
     write(
         folder,
         {
@@ -95,7 +94,7 @@ def checked(folder: Path, clients: str = ALL, files: Mapping[str, str] = Mapping
     return check_folder(folder)
 
 
-def plan_of(found: Checked) -> Plan:
+def plan_of(found: CheckedProject) -> Plan:
     assert found.deployment is not None, [str(each) for each in found.errors]
     return compile_plan(found.deployment)
 
@@ -104,7 +103,7 @@ def level(data: dict[str, Any], *, context: str = "root", type: str = "Level", s
     return Row(65536, "pump", 1, seq, context, 0, "a", "pump", type, 0, "", None, "", json.dumps(data).encode())
 
 
-def delivered(plan: Plan, rows: list[Row]) -> tuple[list[Any], tuple[Bad, ...]]:
+def delivered(plan: Plan, rows: list[Row]) -> tuple[list[Any], tuple[BadRow, ...]]:
     worded = plan.interpretation.worded(rows, encode_rows(rows), plan.routing.route(rows), plan.routing)
     return [json.loads(line)["data"] for *_, line in worded.live], worded.bad
 

@@ -7,28 +7,34 @@ import math
 
 import pytest
 
-from situ.documents import Reader, parse_json, parse_yaml
-from situ.errors import Problems
-from situ.quality.cost import FREE, UNAFFORDABLE, Constant, Cost, Points, Table
-from situ.quality.formula import Formula, read_formula
-from situ.quality.json_form import cost_as_json, cost_from_json
-from situ.quality.operating import slope
-from situ.quality.profile import Capability
-from situ.quality.property import BUILT_IN, Property
-from situ.quality.read_cost import SAMPLES, read_cost, samples
-from situ.quality.read_value import Values
-from situ.units import Units
+from situ.lang.documents import Reader, parse_json, parse_yaml
+from situ.lang.problems import Problems
+from situ.lang.units import Units
+from situ.quality.model.allocation_problem import slope
+from situ.quality.model.costs import (
+    FREE,
+    UNAFFORDABLE,
+    ConstantCost,
+    Cost,
+    Formula,
+    LevelCost,
+    PiecewiseCost,
+    read_formula,
+)
+from situ.quality.model.declarations import BUILT_IN, Capability, QualityProperty
+from situ.quality.model.json_form import cost_as_json, cost_from_json
+from situ.quality.parse.values import SAMPLES, Values, read_cost, samples
 
 RATE, TRUST, FRESHNESS = BUILT_IN["rate"], BUILT_IN["trust"], BUILT_IN["freshness"]
 
 
-def read(text: str, about: Property = RATE, lb: float = 1, ub: float = 60) -> tuple[Cost | None, Problems]:
+def read(text: str, about: QualityProperty = RATE, lb: float = 1, ub: float = 60) -> tuple[Cost | None, Problems]:
     problems = Problems()
     root = parse_yaml(text, "cost.yaml").root
     return read_cost(Values(Reader(problems), Units()), about, root, lb, ub), problems
 
 
-def refused(text: str, about: Property = RATE, lb: float = 1, ub: float = 60) -> str:
+def refused(text: str, about: QualityProperty = RATE, lb: float = 1, ub: float = 60) -> str:
     cost, problems = read(text, about, lb, ub)
     assert cost is None
     assert {each.code.code for each in problems} == {"Q106"}, list(problems)
@@ -38,18 +44,18 @@ def refused(text: str, about: Property = RATE, lb: float = 1, ub: float = 60) ->
 
 class TestValues:
     def test_points_are_joined_by_lines_and_go_on_as_they_end(self) -> None:
-        points = Points(((1, 9), (2, 1), (3, 4), (6, 4)))
+        points = PiecewiseCost(((1, 9), (2, 1), (3, 4), (6, 4)))
         found = [points.at(each) for each in (0, 1, 1.5, 2, 2.5, 3, 4, 6, 7)]
         assert found == [9, 9, 5, 1, 2.5, 4, 4, 4, 4]
         assert points.knots == (1, 2, 3, 6)
 
     @pytest.mark.parametrize("knot", [0.1, 0.3, 1 / 3, 1e9])
     def test_a_knot_costs_exactly_what_was_declared(self, knot: float) -> None:
-        points = Points(((0.0, 0.7), (knot, 0.1), (2e9, 0.3)))
+        points = PiecewiseCost(((0.0, 0.7), (knot, 0.1), (2e9, 0.3)))
         assert points.at(knot) == 0.1
 
     def test_tables_have_a_cost_for_each_level(self) -> None:
-        table = Table(((1, 0), (2, 2), (3, 5)))
+        table = LevelCost(((1, 0), (2, 2), (3, 5)))
         assert [table.at(each) for each in (1, 2, 3)] == [0, 2, 5]
 
     @pytest.mark.parametrize(
@@ -72,7 +78,8 @@ class TestValues:
         assert read_formula("x - 5").at(1) == 0
 
     @pytest.mark.parametrize(
-        "cost", [Constant(2), Points(((0.0, 1.0), (10.0, 5.0), (20.0, 2.0))), read_formula("0.5 * power(x, 2) + 1")]
+        "cost",
+        [ConstantCost(2), PiecewiseCost(((0.0, 1.0), (10.0, 5.0), (20.0, 2.0))), read_formula("0.5 * power(x, 2) + 1")],
     )
     def test_moving_twice_is_moving_by_both(self, cost: Cost) -> None:
         moved = cost.moved(2, -3).moved(0.5, 1)
@@ -95,7 +102,7 @@ class TestForms:
             ("{low: 0, medium: 2, high: 5}", TRUST),
         ],
     )
-    def test_what_is_read_is_written_and_read_again(self, text: str, about: Property) -> None:
+    def test_what_is_read_is_written_and_read_again(self, text: str, about: QualityProperty) -> None:
         cost, problems = read(text, about, 1, 3 if about.levels else 60)
         assert list(problems) == []
         assert cost is not None
@@ -138,7 +145,7 @@ class TestRefused:
 
     def test_a_formula_needs_a_range_that_ends(self) -> None:
         assert "has no end" in refused("0.1 * x", ub=math.inf)
-        assert read("3", ub=math.inf)[0] == Constant(3)
+        assert read("3", ub=math.inf)[0] == ConstantCost(3)
 
     @pytest.mark.parametrize(
         ("text", "what"),
@@ -190,7 +197,7 @@ class TestRefused:
 
 
 def test_a_cost_that_rises_beyond_all_numbers_rises_unevenly() -> None:
-    steep = Capability(about=BUILT_IN["rate"], lb=0, ub=1e-300, cv=0, cost=Points(((0.0, 0.0), (1e-300, 1e300))))
-    even = Capability(about=BUILT_IN["rate"], lb=0, ub=2, cv=0, cost=Points(((0.0, 0.0), (2.0, 1.0))))
+    steep = Capability(about=BUILT_IN["rate"], lb=0, ub=1e-300, cv=0, cost=PiecewiseCost(((0.0, 0.0), (1e-300, 1e300))))
+    even = Capability(about=BUILT_IN["rate"], lb=0, ub=2, cv=0, cost=PiecewiseCost(((0.0, 0.0), (2.0, 1.0))))
     assert math.isnan(slope(steep)[0])
     assert slope(even) == (0.5, 1.0)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from situ.edge.quality_files import ExpectationDraft, ProfileDraft, read_expectations, read_profiles, write_file
-from situ.errors import SituError
+from situ.client.quality_files import ExpectationDraft, ProfileDraft, read_expectations, read_profiles, write_file
+from situ.lang.problems import SituError
 
 ALTERNATIVES = """
 expectations:

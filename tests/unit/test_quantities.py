@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from situ.errors import Location, SituError
-from situ.quantities import Quantity, parse_duration, parse_instant, parse_moment, parse_quantity, parse_size
-from situ.units import NO_UNIT, Units
+from situ.lang.problems import Location, SituError
+from situ.lang.quantities import Quantity, parse_duration, parse_instant, parse_moment, parse_quantity, parse_size
+from situ.lang.units import NO_UNIT, Units
 
 
 @pytest.mark.parametrize(

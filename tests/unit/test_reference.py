@@ -7,21 +7,19 @@ from typing import Any
 
 import pytest
 
-from situ.situation.meaning.detection import Cause, Detection, Instances, Observation
-from situ.situation.meaning.occurrences import Happened
-from situ.situation.meaning.reference import Held, Met, detect, matches
-from situ.situation.policies.policy import Policy
+from situ.policies.model import Cause, Detection, InstancesByConcept, Observation, Policy
+from situ.policies.reference import HeldAbsence, MetLiteral, OccurrenceSet, detect, matches
 from tests.situations import ONTOLOGY, policy, saw
 
 W = 5
-NOBODY: Instances = {}
-PLACES: Instances = {"place": {"r1": {"limit": 1.0}, "r2": {"limit": 2.0}}}
+NOBODY: InstancesByConcept = {}
+PLACES: InstancesByConcept = {"place": {"r1": {"limit": 1.0}, "r2": {"limit": 2.0}}}
 
 
 def found(
     meant: Policy,
     *seen: Observation,
-    instances: Instances = NOBODY,
+    instances: InstancesByConcept = NOBODY,
     keep: Mapping[str, int] | None = None,
     until: int | None = None,
 ) -> list[Detection]:
@@ -49,7 +47,7 @@ def test_table_5_3_step_by_step() -> None:
         "not A.near = B.id or not B.where = R.id",
     )
     staff = {each: {"status": "staff"} for each in ("101", "105", "142", "143")}
-    instances: Instances = {
+    instances: InstancesByConcept = {
         "thing": {"1": {"status": "guest"}, "5": {"status": "guest"}, **staff},
         "place": {"R12": {}, "R123": {}},
     }
@@ -80,7 +78,7 @@ def test_table_5_3_step_by_step() -> None:
 def test_table_5_4_joins_by_shared_aliases() -> None:
     """Occurrences of three relations come together where they agree on the aliases they share."""
     meant = policy("thing A, thing B, thing C, thing D", "A.near = B.id", "B.near = C.id", "C.near = D.id")
-    everyone: Instances = {"thing": {str(each): {} for each in range(1, 20)}}
+    everyone: InstancesByConcept = {"thing": {str(each): {} for each in range(1, 20)}}
 
     def near(*pairs: tuple[int, int]) -> list[Observation]:
         return [saw(str(a), "near", str(b), time) for time, (a, b) in enumerate(pairs)]
@@ -119,14 +117,14 @@ def test_an_identity_no_table_knows_satisfies_no_constraint_and_has_no_attribute
 
 def test_instances_of_members_are_instances() -> None:
     meant = policy("thing A (level > 1)", "A.x > 1")
-    robots: Instances = {"robot": {"7": {"level": 2}}}
+    robots: InstancesByConcept = {"robot": {"7": {"level": 2}}}
     assert short(found(meant, saw("7", "x", 3.0, 1, concept="robot"), instances=robots)) == [("A7", 1)]
     assert found(policy("robot A", "A.x > 1"), saw("7", "x", 3.0, 1, concept="thing")) == []
 
 
 def test_constraints_bind_but_have_no_time_and_trigger_nothing() -> None:
     meant = policy("thing A, thing B", "A.x > 1", "A.boss = B.id")
-    staff: Instances = {"thing": {"1": {"boss": "2"}, "2": {}}}
+    staff: InstancesByConcept = {"thing": {"1": {"boss": "2"}, "2": {}}}
     [only] = found(meant, saw("1", "x", 3.0, 7), instances=staff)
     assert (short([only]), ids([only])) == ([("A1B2", 7)], [["1-x-7"]])
     assert found(meant, saw("2", "x", 3.0, 7), instances=staff) == []
@@ -135,7 +133,7 @@ def test_constraints_bind_but_have_no_time_and_trigger_nothing() -> None:
 
 def test_a_constraint_that_must_not_hold_refutes_at_any_time() -> None:
     meant = policy("thing A, thing B", "A.x > 1", "not A.boss = B.id")
-    staff: Instances = {"thing": {"1": {"boss": "2"}, "2": {}}}
+    staff: InstancesByConcept = {"thing": {"1": {"boss": "2"}, "2": {}}}
     seen = saw("1", "x", 3.0, 7), saw("2", "x", 3.0, 8)
     assert short(found(meant, *seen, instances=staff)) == [("A2", 13)]
 
@@ -426,7 +424,7 @@ def test_nothing_for_some_time_and_then(left: int, back: int, holds: bool) -> No
 
 def test_what_agrees_with_either_side_counts_between_them() -> None:
     meant = policy("thing A, thing B", "A.where = 'r1' -> not A.near = B.id -> B.where = 'r2'")
-    instances: Instances = {"thing": {"2": {}, "3": {}}}
+    instances: InstancesByConcept = {"thing": {"2": {}, "3": {}}}
     seen = saw("1", "where", "r1", 0), saw("2", "where", "r2", 2)
     assert short(found(meant, *seen, saw("1", "near", "3", 1), instances=instances)) == [("A1B2", 2)]
     assert found(meant, *seen, saw("1", "near", "2", 1), instances=instances) == []
@@ -472,7 +470,7 @@ def test_absence_is_looked_for_a_window_before_and_after(time: int, refuted: boo
 
 def test_two_absences_in_one_clause_need_one_counterexample_for_both() -> None:
     meant = policy("thing A, thing B, place R", "A.x > 1", "not A.near = B.id or not B.where = R.id")
-    instances: Instances = {"thing": {"2": {}, "3": {}}, "place": {"r1": {}}}
+    instances: InstancesByConcept = {"thing": {"2": {}, "3": {}}, "place": {"r1": {}}}
     activation = saw("1", "x", 3.0, 0)
     near, there, elsewhere = saw("1", "near", "2", 1), saw("2", "where", "r1", 2), saw("3", "where", "r1", 2)
     assert found(meant, activation, near, there, instances=instances) == []
@@ -513,12 +511,12 @@ def test_two_aliases_may_be_one_identity() -> None:
 
 def test_a_match_says_how_each_condition_was_met() -> None:
     meant = policy("thing A", "A.x > 1", "not A.where = 'r1'")
-    [match] = matches(Happened(meant, ONTOLOGY, [saw("1", "x", 3.0, 0)], NOBODY, {}))
+    [match] = matches(OccurrenceSet(meant, ONTOLOGY, [saw("1", "x", 3.0, 0)], NOBODY, {}))
     first, second = match.way
-    assert isinstance(first, Met)
+    assert isinstance(first, MetLiteral)
     assert first.literal == meant.clauses[0][0]
     assert first.occurrence.causes == {Cause("s", "1-x-0")}
-    assert isinstance(second, Held)
+    assert isinstance(second, HeldAbsence)
 
 
 # ── identities ────────────────────────────────────────────────────────────────────────────────────────

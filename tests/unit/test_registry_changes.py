@@ -7,17 +7,15 @@ from typing import Any
 
 import pytest
 
-from situ.errors import Problem, SituError
-from situ.quality.json_form import quality_from_json
-from situ.quality.shape import Limit, Shape, Thin
-from situ.registry import revise
-from situ.registry.affected import Affected
-from situ.registry.api_changes import propose_added, propose_altered, propose_removed
-from situ.registry.client_changes import propose_clients
-from situ.registry.folder_changes import propose_folder
+from situ.lang.problems import Problem, SituError
+from situ.quality.model.json_form import quality_from_json
+from situ.quality.model.shapes import Limit, Shape, Thin
+from situ.registry import proposal as revise
+from situ.registry.admin_changes import propose_added, propose_altered, propose_folder, propose_removed
+from situ.registry.changes import propose_clients
 from situ.registry.objects import shape_body
-from situ.registry.proposal import Move, Proposal, State
-from situ.subscription import Advertisement, Subscription
+from situ.registry.proposal import Affected, Move, Proposal, State
+from situ.routing import Advertisement, Subscription
 from tests.registry_files import FILES, changed, deploy, document, following, key, state_of, subscription
 
 PLANT = deploy()
@@ -128,8 +126,8 @@ class TestFolder:
         assert dict(following(state, gone).deployment.shapes) == {"desk/low": shape}, "negotiation takes it back"
 
     def test_secrets_stay_outside(self) -> None:
-        from situ.documents import parse_yaml, substitute
-        from situ.errors import Problems
+        from situ.lang.documents import parse_yaml, substitute
+        from situ.lang.problems import Problems
         from situ.settings import load_settings
 
         problems = Problems()

@@ -8,15 +8,14 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from situ.deployment import difference
-from situ.errors import SituError
-from situ.registry.api_changes import propose_added, propose_altered, propose_defined, propose_removed
-from situ.registry.client_changes import Declaration, propose_clients
-from situ.registry.folder_changes import propose_folder
+from situ.lang.problems import SituError
+from situ.model import diff_deployments
+from situ.registry.admin_changes import propose_added, propose_altered, propose_defined, propose_folder, propose_removed
+from situ.registry.changes import Declaration, propose_clients
+from situ.registry.object_files import as_yaml, declared_in
 from situ.registry.objects import bodies_of, deployment_of
 from situ.registry.proposal import State
-from situ.registry.written import as_yaml, declared_in
-from situ.subscription import Advertisement, Client, Subscription
+from situ.routing import Advertisement, ClientDeclaration, Subscription
 from tests.registry_files import FILES, deploy, document, following, key, state_of, subscription
 
 IN_CONTEXTS = {
@@ -195,7 +194,7 @@ def test_a_client_goes_into_another_context_only_with_all_it_declares() -> None:
 def test_what_differs_is_named_in_the_words_of_the_file() -> None:
     us = IN_CONTEXTS["contexts/us.yaml"].replace("{default: 7}", "{default: 8}").replace("x: double ft", "x: double yd")
     new = deploy({**IN_CONTEXTS, "contexts/us.yaml": us, "clients/d.yaml": "clients: {york: {}}"})
-    changes = {str(each): each for each in difference(PLANT, new)}
+    changes = {str(each): each for each in diff_deployments(PLANT, new)}
     assert list(changes) == ["context us changed", "client york changed", "subscription york/all removed"]
     details = [(each.part, each.before, each.after) for each in changes["context us changed"].details]
     assert details == [
@@ -210,17 +209,19 @@ class TestGoingOver:
     ADS = Advertisement(client="bus", name="moved", type="Moved")
 
     def entered(self, context: str, *more: Declaration) -> State:
-        return following(START, propose_clients(START, [Client(name="bus", context=context), *more], ()).proposal)
+        return following(
+            START, propose_clients(START, [ClientDeclaration(name="bus", context=context), *more], ()).proposal
+        )
 
     def test_a_client_is_where_it_says(self) -> None:
         state = self.entered("us")
         found = state.objects[key("client", "bus")]
         assert (found.origin, json.loads(found.body)) == ("client", {"context": "us"})
-        assert propose_clients(state, [Client(name="bus", context="us")], ()).proposal.moves == {}
+        assert propose_clients(state, [ClientDeclaration(name="bus", context="us")], ()).proposal.moves == {}
 
     def test_what_it_declares_with_it_is_judged_there(self) -> None:
         feet = replace(subscription("bus/ft", "to.x > 3 ft", types=("Moved",)), context="us")
-        judged = propose_clients(START, [feet, Client(name="bus", context="us")], ())
+        judged = propose_clients(START, [feet, ClientDeclaration(name="bus", context="us")], ())
         assert judged.said == {}
         assert {str(each) for each in judged.proposal.moves} == {"client bus", "subscription bus/ft"}
 
@@ -228,14 +229,14 @@ class TestGoingOver:
         own = replace(subscription("bus/own", types=("Moved",)), context="us")
         elsewhere = replace(subscription("bus/other", types=("Level",)), context="root")
         state = self.entered("us", own, elsewhere)
-        after = following(state, propose_clients(state, [Client(name="bus", context="us.ny")], ()).proposal)
+        after = following(state, propose_clients(state, [ClientDeclaration(name="bus", context="us.ny")], ()).proposal)
         held = after.deployment.subscriptions
         assert (held["bus/own"].context, held["bus/other"].context) == ("us.ny", "root")
 
     def test_a_subscription_that_means_nothing_there_keeps_it_where_it_is(self) -> None:
         feet = replace(subscription("bus/ft", "at > 3 GBP", types=("Moved",)), context="us")
         state = self.entered("us", feet)
-        judged = propose_clients(state, [Client(name="bus")], ())
+        judged = propose_clients(state, [ClientDeclaration(name="bus")], ())
         assert judged.proposal.moves == {}
         assert [problem.code.code for problem in judged.said[key("client", "bus")]] == ["INT602"]
 
@@ -246,15 +247,17 @@ class TestGoingOver:
         )
         start = following(START, propose_added(START, key("context", "taps"), tap)[0])
         ad = Advertisement(client="bus", name="taps", type="Tapped")
-        state = following(start, propose_clients(start, [Client(name="bus", context="taps"), ad], ()).proposal)
-        judged = propose_clients(state, [Client(name="bus", context="us")], ())
+        state = following(
+            start, propose_clients(start, [ClientDeclaration(name="bus", context="taps"), ad], ()).proposal
+        )
+        judged = propose_clients(state, [ClientDeclaration(name="bus", context="us")], ())
         assert judged.said == {}
         assert judged.proposal.moves[key("advertisement", "bus/taps")] is None
 
     def test_it_cannot_be_where_nothing_is_or_the_folder_says_otherwise(self) -> None:
         for client, expected in (
-            (Client(name="bus", context="uss"), "INT501"),
-            (Client(name="york", context="us"), "D103"),
+            (ClientDeclaration(name="bus", context="uss"), "INT501"),
+            (ClientDeclaration(name="york", context="us"), "D103"),
         ):
             judged = propose_clients(START, [client], ())
             assert judged.proposal.moves == {}
@@ -263,7 +266,7 @@ class TestGoingOver:
     def test_it_leaves_with_what_it_had_or_stays_for_what_is_left(self) -> None:
         lasting = replace(subscription("bus/all", types=("Level",)), durable=True)
         state = self.entered("us", self.ADS, lasting)
-        here = Client(name="bus", context="us")
+        here = ClientDeclaration(name="bus", context="us")
         left = following(state, propose_clients(state, (), [self.ADS, here]).proposal)
         assert json.loads(left.objects[key("client", "bus")].body) == {}
         gone = following(left, propose_clients(left, (), [lasting]).proposal)

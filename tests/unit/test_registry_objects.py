@@ -9,13 +9,13 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from situ.deployment import Deployment, canonical
-from situ.documents import to_data
-from situ.quality.json_form import quality_from_json
-from situ.quality.shape import Limit, Shape, Thin
+from situ.lang.documents import to_data
+from situ.lang.types.table import Types
+from situ.model import Deployment, canonical
+from situ.quality.model.json_form import quality_from_json
+from situ.quality.model.shapes import Limit, Shape, Thin
+from situ.registry.object_files import as_yaml, client_document, declared_in
 from situ.registry.objects import Object, bodies_of, content_of, deployment_of, digest_of, revised
-from situ.registry.written import as_yaml, client_document, declared_in
-from situ.types.table import Types
 from tests.property.test_types import tables
 from tests.registry_files import FILES, deploy, document, key, state_of
 

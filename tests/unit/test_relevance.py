@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from situ.deployment import Deployment
-from situ.deployment.relevance import Pools
+from situ.model import Deployment
 from situ.project.check import check_folder
+from situ.router.quality_calls import RelevantProfiles
 from tests.project_files import write
 
 PLAIN = {
@@ -69,72 +69,72 @@ def deployed(folder: Path, files: dict[str, str]) -> Deployment:
 
 
 @pytest.fixture
-def plain(tmp_path: Path) -> Pools:
-    return Pools.of(deployed(tmp_path, PLAIN))
+def plain(tmp_path: Path) -> RelevantProfiles:
+    return RelevantProfiles.of(deployed(tmp_path, PLAIN))
 
 
-def relevant(pools: Pools, subscription: str, *profiles: tuple[str, str]) -> list[tuple[str, str]]:
+def relevant(pools: RelevantProfiles, subscription: str, *profiles: tuple[str, str]) -> list[tuple[str, str]]:
     found = pools.relevance()
     return [each for each in profiles if found.pools.get("/".join(each)) in found.relevant[subscription]]
 
 
-def test_publishers_that_advertise_alike_share_a_pool(plain: Pools) -> None:
+def test_publishers_that_advertise_alike_share_a_pool(plain: RelevantProfiles) -> None:
     pools = plain.relevance().pools
     assert pools["a/Reading"] == pools["b/Reading"]
     assert pools["a/Reading"] != pools["a/Warm"]
     assert pools["lab/Reading"] != pools["a/Reading"]
 
 
-def test_who_advertises_nothing_of_the_kind_matters_to_nobody(plain: Pools) -> None:
+def test_who_advertises_nothing_of_the_kind_matters_to_nobody(plain: RelevantProfiles) -> None:
     pools = plain.relevance().pools
     assert not {"mute/Reading", "nobody/Reading", "a/Other", "warm/Reading"} & pools.keys()
     assert relevant(plain, "desk/readings", ("mute", "Reading")) == []
 
 
-def test_types_below_the_subscribed_one_matter_and_those_above_do_not(plain: Pools) -> None:
+def test_types_below_the_subscribed_one_matter_and_those_above_do_not(plain: RelevantProfiles) -> None:
     profiles = [("a", "Reading"), ("a", "Warm"), ("warm", "Warm")]
     assert relevant(plain, "desk/readings", *profiles) == profiles
     assert relevant(plain, "desk/warm", *profiles) == [("a", "Warm"), ("warm", "Warm")]
     assert relevant(plain, "desk/others", *profiles) == []
 
 
-def test_a_filter_that_contradicts_the_advertised_one_leaves_it_out(plain: Pools) -> None:
+def test_a_filter_that_contradicts_the_advertised_one_leaves_it_out(plain: RelevantProfiles) -> None:
     profiles = [("a", "Reading"), ("lab", "Reading")]
     assert relevant(plain, "desk/hall", *profiles) == [("a", "Reading")]
     assert relevant(plain, "desk/readings", *profiles) == profiles
 
 
-def test_every_subscription_is_listed_and_no_other(plain: Pools) -> None:
+def test_every_subscription_is_listed_and_no_other(plain: RelevantProfiles) -> None:
     assert plain.relevance().relevant.keys() == plain.deployment.subscriptions.keys()
 
 
 def test_what_can_never_be_visible_does_not_matter(tmp_path: Path) -> None:
-    scoped = Pools.of(deployed(tmp_path, {**PLAIN, **SCOPED}))
+    scoped = RelevantProfiles.of(deployed(tmp_path, {**PLAIN, **SCOPED}))
     profiles = [("a", "Reading"), ("b", "Reading"), ("warm", "Warm"), ("a", "Warm")]
     # Of the east only what is warm gets out.
     assert relevant(scoped, "desk/readings", *profiles) == [("b", "Reading"), ("warm", "Warm"), ("a", "Warm")]
 
 
 def test_the_next_deployment_is_looked_at_anew(tmp_path: Path) -> None:
-    before = Pools.of(deployed(tmp_path, PLAIN))
+    before = RelevantProfiles.of(deployed(tmp_path, PLAIN))
     assert relevant(before, "desk/hall", ("a", "Reading"), ("b", "Reading")) == [("a", "Reading"), ("b", "Reading")]
     subscriptions = dict(before.deployment.subscriptions)
     subscriptions["desk/hall"] = replace(subscriptions["desk/hall"], types=("Other",), where="")
     moved = replace(before.deployment, subscriptions=subscriptions)
-    assert relevant(Pools.of(moved, before), "desk/hall", ("a", "Reading")) == []
+    assert relevant(RelevantProfiles.of(moved, before), "desk/hall", ("a", "Reading")) == []
     advertisements = {id: ad for id, ad in before.deployment.advertisements.items() if ad.client != "a"}
-    silent = Pools.of(replace(before.deployment, advertisements=advertisements), before)
+    silent = RelevantProfiles.of(replace(before.deployment, advertisements=advertisements), before)
     assert "a/Reading" not in silent.relevance().pools
     assert relevant(silent, "desk/hall", ("a", "Reading"), ("b", "Reading")) == [("b", "Reading")]
-    back = Pools.of(before.deployment, silent)
+    back = RelevantProfiles.of(before.deployment, silent)
     assert back.relevance() == before.relevance()
 
 
 def test_what_is_no_longer_wanted_is_forgotten(tmp_path: Path) -> None:
-    pools = Pools.of(deployed(tmp_path, PLAIN))
+    pools = RelevantProfiles.of(deployed(tmp_path, PLAIN))
     hall = pools.deployment.subscriptions["desk/hall"]
     for number in range(9):
         other = replace(hall, where=f"room = '{number}'")
-        pools = Pools.of(replace(pools.deployment, subscriptions={"desk/hall": other}), pools)
+        pools = RelevantProfiles.of(replace(pools.deployment, subscriptions={"desk/hall": other}), pools)
         assert pools.relevance().relevant.keys() == {"desk/hall"}
     assert len(pools._found) == 1

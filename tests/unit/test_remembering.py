@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from situ.deployment.holding import Holding, Tag
-from situ.deployment.interpreting import Interpretation
-from situ.deployment.plan import Plan, compile_plan
+from situ.app.replay import Replay
 from situ.event.lines import encode_rows
-from situ.event.row import Bad, Row
-from situ.host.replaying import Replay
-from situ.project.check import Checked, check_folder
+from situ.event.row import BadRow, Row
+from situ.project.check import CheckedProject, check_folder
+from situ.stages.interpret import Interpretation
+from situ.stages.pending_deliveries import DeliveryTag, PendingDeliveries
+from situ.stages.plan import Plan, compile_plan
 from tests.project_files import write
 
 TYPES = """
@@ -89,17 +89,22 @@ class Trip:
     """An engine in small: messages of one event, each with a second of event time."""
 
     def __init__(
-        self, folder: Path, missing: str = "error", where: str = "", more: str = "", checked: Checked | None = None
+        self,
+        folder: Path,
+        missing: str = "error",
+        where: str = "",
+        more: str = "",
+        checked: CheckedProject | None = None,
     ) -> None:
         self.checked = checked or check_folder(write(folder, trip_files(missing, where, more)))
         assert self.checked.deployment is not None, [str(each) for each in self.checked.errors]
         self.plan: Plan = compile_plan(self.checked.deployment)
         self.interpretation: Interpretation = self.plan.interpretation
         self.interpretation.outgoing.holds = True
-        self.holding = Holding(self.interpretation.outgoing)
+        self.holding = PendingDeliveries(self.interpretation.outgoing)
         self.heard: list[Any] = []
         self.in_hall: list[str] = []
-        self.dead: list[Bad] = []
+        self.dead: list[BadRow] = []
         self.number = 0
 
     def row(self, type: str, source: str, second: float, data: dict[str, Any], client: str = "") -> Row:
@@ -109,7 +114,7 @@ class Trip:
         key = (65536 * self.number, client or source, 1, self.number)
         return Row(*key, "root", 0, str(self.number), source, type, time, "", None, "", text)
 
-    def come(self, *rows: Row, tag: Tag | None = None) -> None:
+    def come(self, *rows: Row, tag: DeliveryTag | None = None) -> None:
         for said in self.holding.word(rows, encode_rows(rows), self.plan, tag):
             for _, client, _, line in said.worded.live:
                 event = json.loads(line)
@@ -194,7 +199,7 @@ def test_events_of_a_subtype_are_references_too(tmp_path: Path) -> None:
 def test_an_event_waits_for_its_reference_and_keeps_those_behind_it_back(tmp_path: Path) -> None:
     trip = Trip(tmp_path, missing="hold 5 s")
     trip.truck(0, 60.0, "t8")
-    tag = Tag()
+    tag = DeliveryTag()
     row = trip.row("ProductStatus", "t7", 2, {"product": "a", "pos": {"x": 0.0, "y": 0.0}})
     trip.come(row, tag=tag)
     trip.status(3, "b")
@@ -234,10 +239,10 @@ def test_what_follows_in_the_same_message_waits_as_well(tmp_path: Path) -> None:
 
 def test_a_message_waits_until_what_was_held_of_it_is_on_its_way(tmp_path: Path) -> None:
     trip = Trip(tmp_path, missing="hold 5 s")
-    tag = Tag()
+    tag = DeliveryTag()
     trip.come(trip.row("ProductStatus", "t7", 2, {"product": "a", "pos": {"x": 0.0, "y": 0.0}}), tag=tag)
     row = trip.row("TruckPosition", "t7", 1, {"truck": "t7", "lat": 50.0, "lon": 9.0})
-    saying = trip.holding.word([row], encode_rows([row]), trip.plan, Tag())
+    saying = trip.holding.word([row], encode_rows([row]), trip.plan, DeliveryTag())
     said = next(saying)
     assert (said.tag, tag.waiting) == (tag, 1)
     next(saying)
@@ -245,7 +250,7 @@ def test_a_message_waits_until_what_was_held_of_it_is_on_its_way(tmp_path: Path)
 
 
 def test_no_more_wait_than_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("situ.deployment.holding.MOST", 2)
+    monkeypatch.setattr("situ.stages.pending_deliveries.MOST", 2)
     trip = Trip(tmp_path, missing="hold 5 s")
     for number in range(4):
         trip.status(1, str(number))
@@ -330,13 +335,13 @@ def test_on_the_way_in_it_is_what_came_before(tmp_path: Path) -> None:
     trip = Trip(tmp_path)
     plan = trip.plan
 
-    def weigh() -> Row | Bad:
+    def weigh() -> Row | BadRow:
         row = trip.row("Weighed", "s1", 5, {"product": "a", "at": "t7"})
         row.context = "scale"
         return plan.interpretation.into_root([row])[0]
 
     found = weigh()
-    assert isinstance(found, Bad)
+    assert isinstance(found, BadRow)
     assert found.errors[0][0] == "INT706"
     plan.interpretation.incoming.note([trip.row("TruckPosition", "t7", 0, {"truck": "t7", "lat": 50.0, "lon": 9.0})])
     found = weigh()
@@ -354,7 +359,7 @@ def test_nothing_can_wait_on_the_way_in(tmp_path: Path) -> None:
     row = trip.row("Weighed", "s1", 5, {"product": "a", "at": "t7"})
     row.context = "scale"
     [bad] = compile_plan(checked.deployment).interpretation.into_root([row])
-    assert isinstance(bad, Bad)
+    assert isinstance(bad, BadRow)
     assert bad.errors[0][0] == "INT711"
 
 

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import pytest
 
-from situ.errors import Location, Problem, Problems, SituError
-from situ.interpretation.check_rules import check_rules
-from situ.interpretation.model import IDENTITY, KEEP, Context, Direction, Rule
-from situ.interpretation.patterns import read_pattern
-from situ.interpretation.resolution import Place, Rules, expand, transforming
-from situ.types.model import INT, Attribute, ListOf, Struct
-from situ.types.table import Types
+from situ.contexts.check import check_rules
+from situ.contexts.model import IDENTITY, KEEP, Context, Direction, Rule
+from situ.contexts.patterns import read_pattern
+from situ.contexts.resolve_rules import ResolvedPlace, RuleSet, converted_places, resolve_event_type
+from situ.lang.problems import Location, Problem, Problems, SituError
+from situ.lang.types.model import INT, Attribute, ListOf, Struct
+from situ.lang.types.table import Types
 from tests.types_files import types_of
 
 TYPES = types_of("""
@@ -71,11 +71,11 @@ def event(name: str, types: Types = TYPES) -> Struct:
     return found
 
 
-def expanded(context: Context, name: str) -> Place:
-    return expand(event(name, context.types), Rules.of(context, Direction.OUT), context.types)
+def expanded(context: Context, name: str) -> ResolvedPlace:
+    return resolve_event_type(event(name, context.types), RuleSet.of(context, Direction.OUT), context.types)
 
 
-def winner(place: Place, way: str) -> str:
+def winner(place: ResolvedPlace, way: str) -> str:
     """The function at a place, `–` if nobody converts it. Nobody gets below a value that is converted as a whole."""
     for step in way.split("."):
         ((name, elements, type),) = re.findall(r"^(\w+)(\[\])?(?:\((\w+)\))?$", step)
@@ -89,7 +89,7 @@ def winner(place: Place, way: str) -> str:
     return place.rule.function if place.rule is not None else "–"
 
 
-def chosen(places: Sequence[Place], type: str) -> Place:
+def chosen(places: Sequence[ResolvedPlace], type: str) -> ResolvedPlace:
     return places[0] if not type else next(place for place in places if str(place.path.type) == type)
 
 
@@ -172,7 +172,7 @@ def test_precedence_settles(number: str) -> None:
 @pytest.mark.parametrize(("number", "expected"), [("1", "ba"), ("6", "ab"), ("12", "cab"), ("23", "ba")])
 def test_beaten_rules_are_known_in_order(number: str, expected: str) -> None:
     row = ROWS[number]
-    places = transforming(expanded(context(*row.rules), row.event))
+    places = converted_places(expanded(context(*row.rules), row.event))
     assert expected in {"".join(rule.function for rule in (place.rule, *place.beaten) if rule) for place in places}
 
 
@@ -187,7 +187,7 @@ def test_event_expands_into_places_for_every_dynamic_type() -> None:
     ]
     (crates,) = place.attributes["crates"]
     assert (crates.path.type, crates.attributes) == (ListOf(crates.elements[0].path.type), {})
-    shown = [f"{each.path}: {each.path.type}" for each in transforming(place)]
+    shown = [f"{each.path}: {each.path.type}" for each in converted_places(place)]
     assert shown == [
         *("main.goods: Drug", "main.spare: Position", "main.spare: PositionWithHeight"),
         *("crates[].goods: Drug", "crates[].spare: Position", "crates[].spare: PositionWithHeight"),
@@ -198,14 +198,17 @@ def test_event_expands_into_places_for_every_dynamic_type() -> None:
 def test_lists_of_lists_are_one_level() -> None:
     types = types_of("types:\n  P: {x: double}\n  Q(P): {}\nevents:\n  E: {grid: [[P]]}\n")
     place = expanded(context(["E.grid[](Q)", "E.grid.x"], types=types), "E")
-    assert [f"{each.path}: {each.path.type}" for each in transforming(place)] == ["grid[][].x: double", "grid[][]: Q"]
+    assert [f"{each.path}: {each.path.type}" for each in converted_places(place)] == [
+        "grid[][].x: double",
+        "grid[][]: Q",
+    ]
     whole = expanded(context(["E.grid[]", "E.grid.x"], types=types), "E")
-    assert [str(each.path) for each in transforming(whole)] == ["grid[]"]
+    assert [str(each.path) for each in converted_places(whole)] == ["grid[]"]
 
 
 def test_only_rules_of_the_direction_count() -> None:
     inwards = context(["Position"], direction=Direction.IN)
-    assert list(transforming(expanded(inwards, "StatusEvent"))) == []
+    assert list(converted_places(expanded(inwards, "StatusEvent"))) == []
     assert warnings(inwards) == ()
 
 
@@ -215,8 +218,11 @@ def test_children_inherit_rules_and_hide_types() -> None:
     own = types_of("types:\n  Position: {lat: double}\nevents:\n  Seen: {at: Position, of: Position}\n")
     seen = event("Seen", own)
     child = Context(id="child", parent=parent, types=Types(types={**TYPES.types, **own.types}, events=own.events))
-    assert list(transforming(expand(seen, Rules.of(child, Direction.OUT), child.types))) == []
-    assert len(list(transforming(expand(event("StatusEvent"), Rules.of(child, Direction.OUT), TYPES)))) == 2
+    assert list(converted_places(resolve_event_type(seen, RuleSet.of(child, Direction.OUT), child.types))) == []
+    assert (
+        len(list(converted_places(resolve_event_type(event("StatusEvent"), RuleSet.of(child, Direction.OUT), TYPES))))
+        == 2
+    )
 
 
 def test_kept_places_are_resolved_as_before() -> None:
@@ -228,8 +234,8 @@ def test_kept_places_are_resolved_as_before() -> None:
     assert functions(expanded(without, "StatusEvent")) == {**functions(expanded(before, "StatusEvent")), "pos": "c"}
 
 
-def functions(place: Place) -> dict[str, str]:
-    return {str(each.path): each.rule.function for each in transforming(place) if each.rule is not None}
+def functions(place: ResolvedPlace) -> dict[str, str]:
+    return {str(each.path): each.rule.function for each in converted_places(place) if each.rule is not None}
 
 
 def wide(width: int) -> Types:

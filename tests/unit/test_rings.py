@@ -69,20 +69,22 @@ def test_the_real_tree_keeps_all_contracts() -> None:
 @pytest.mark.parametrize(
     ("importer", "imported", "contract"),
     [
-        pytest.param("situ.units", "situ.project.read", RINGS, id="core-imports-surface"),
-        pytest.param("situ.expr.planted", "situ.pipeline.session", RINGS, id="core-imports-engine"),
-        pytest.param("situ.bus.files", "situ.cli.main", RINGS, id="engine-imports-surface"),
-        pytest.param("situ.pipeline.route", "situ.edge.route", RINGS, id="pipeline-imports-edge"),
-        pytest.param("situ.edge.route", "situ.pipeline.route", RINGS, id="edge-imports-pipeline"),
-        pytest.param("situ.registry.store", "situ.pipeline.route", RINGS, id="registry-imports-pipeline"),
-        pytest.param("situ.situation.policies.plan", "situ.visibility.graph", RINGS, id="sideways-between-parts"),
-        pytest.param("situ.subscription.index", "situ.quality.skyline", RINGS, id="sideways-between-other-parts"),
-        pytest.param("situ.visibility.graph", "situ.overlay.router", RINGS, id="part-imports-overlay"),
-        pytest.param("situ.quality.skyline", "situ.deployment", RINGS, id="part-imports-deployment"),
-        pytest.param("situ.types.planted", "situ.subscription.index", RINGS, id="foundation-imports-part"),
-        pytest.param("situ.errors", "situ.catalogue", RINGS, id="errors-know-no-codes"),
-        pytest.param("situ.overlay.router", "situ.interpretation.plan", OVERLAY, id="overlay-imports-interpretation"),
-        pytest.param("situ.overlay.router", "situ.situation.policies.plan", OVERLAY, id="overlay-imports-situation"),
+        pytest.param("situ.lang.units", "situ.project.read", RINGS, id="core-imports-surface"),
+        pytest.param("situ.expr.planted", "situ.spark.session", RINGS, id="core-imports-engine"),
+        pytest.param("situ.bus.file_log", "situ.cli.main", RINGS, id="engine-imports-surface"),
+        pytest.param("situ.spark.dispatch", "situ.stages.plan", RINGS, id="pipeline-imports-edge"),
+        pytest.param("situ.stages.plan", "situ.spark.dispatch", RINGS, id="edge-imports-pipeline"),
+        pytest.param("situ.registry.store", "situ.spark.dispatch", RINGS, id="registry-imports-pipeline"),
+        pytest.param("situ.policies.plan", "situ.scopes.graph", RINGS, id="sideways-between-parts"),
+        pytest.param("situ.routing.index", "situ.quality.match.pools", RINGS, id="sideways-between-other-parts"),
+        pytest.param("situ.scopes.graph", "situ.protocol.router_machine", RINGS, id="part-imports-overlay"),
+        pytest.param("situ.quality.match.pools", "situ.model", RINGS, id="part-imports-deployment"),
+        pytest.param("situ.types.planted", "situ.routing.index", RINGS, id="foundation-imports-part"),
+        pytest.param("situ.lang.problems", "situ.lang.catalogue", RINGS, id="errors-know-no-codes"),
+        pytest.param(
+            "situ.protocol.router_machine", "situ.interpretation.plan", OVERLAY, id="overlay-imports-interpretation"
+        ),
+        pytest.param("situ.protocol.router_machine", "situ.policies.plan", OVERLAY, id="overlay-imports-situation"),
     ],
 )
 def test_a_planted_import_of_ours_is_found(tree: Path, importer: str, imported: str, contract: str) -> None:
@@ -94,14 +96,14 @@ def test_a_planted_import_of_ours_is_found(tree: Path, importer: str, imported: 
 @pytest.mark.parametrize(
     ("importer", "line", "contract"),
     [
-        pytest.param("situ.units", "import pyspark", SPARK, id="spark-in-core"),
-        pytest.param("situ.bus.files", "from pyspark.sql import Row", SPARK, id="spark-in-another-engine"),
+        pytest.param("situ.lang.units", "import pyspark", SPARK, id="spark-in-core"),
+        pytest.param("situ.bus.file_log", "from pyspark.sql import Row", SPARK, id="spark-in-another-engine"),
         pytest.param("situ.cli.planted", "def late():\n    import pyspark.sql", SPARK, id="spark-in-a-function"),
         pytest.param("situ.expr.planted", "from pint import Unit", PINT, id="pint-outside-units"),
         pytest.param("situ.types.planted", "import socket", PURE, id="network-in-core"),
-        pytest.param("situ.errors", "from time import monotonic", PURE, id="clock-in-core"),
-        pytest.param("situ.overlay.router", "import asyncio", PURE, id="event-loop-in-core"),
-        pytest.param("situ.quality.skyline", "import random", PURE, id="chance-in-core"),
+        pytest.param("situ.lang.problems", "from time import monotonic", PURE, id="clock-in-core"),
+        pytest.param("situ.protocol.router_machine", "import asyncio", PURE, id="event-loop-in-core"),
+        pytest.param("situ.quality.match.pools", "import random", PURE, id="chance-in-core"),
         pytest.param("situ.expr.planted", "import urllib.request", PURE, id="submodule-in-core"),
         pytest.param("situ.surprise", "", RINGS, id="module-without-a-place"),
     ],
@@ -112,15 +114,15 @@ def test_a_planted_foreign_import_is_found(tree: Path, importer: str, line: str,
 
 
 def test_what_the_rings_allow_is_not_found(tree: Path) -> None:
-    for imported in ("situ.subscription.index", "situ.visibility.graph", "situ.quality.skyline", "situ.project.read"):
-        plant(tree, imported, "import situ.errors")
+    for imported in ("situ.routing.index", "situ.scopes.graph", "situ.quality.match.pools", "situ.project.read"):
+        plant(tree, imported, "import situ.lang.problems")
     for part in ("subscription.index", "visibility.graph", "quality.skyline"):
-        plant(tree, "situ.overlay.router", f"import situ.{part}")
-    plant(tree, "situ.deployment", "import situ.overlay.router")
-    plant(tree, "situ.registry.store", "import sqlite3, situ.deployment")
-    plant(tree, "situ.pipeline.planted", "import time, pyspark.sql, situ.registry.store")
+        plant(tree, "situ.protocol.router_machine", f"import situ.{part}")
+    plant(tree, "situ.model", "import situ.protocol.router_machine")
+    plant(tree, "situ.registry.store", "import sqlite3, situ.model")
+    plant(tree, "situ.spark.planted", "import time, pyspark.sql, situ.registry.store")
     plant(tree, "situ.edge.planted", "import asyncio, situ.registry.store")
-    plant(tree, "situ.cli.planted", "import situ.project.read, situ.pipeline.planted")
+    plant(tree, "situ.cli.planted", "import situ.project.read, situ.spark.planted")
     assert broken_contracts(tree) == set()
 
 
@@ -172,7 +174,7 @@ def test_importing_situ_does_not_load_spark(module: str) -> None:
 
 def test_workers_of_spark_load_no_databases() -> None:
     """Each of them would, before its first batch."""
-    loaded = "import sys, situ.pipeline.cutting, situ.pipeline.detect"
+    loaded = "import sys, situ.spark.partitions, situ.spark.detect"
     program = f"{loaded}; print(*({{'sqlalchemy', 'alembic'}} & sys.modules.keys()))"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == ""

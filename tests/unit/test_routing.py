@@ -10,21 +10,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from situ.errors import SituError
 from situ.event.lines import dead_letter, decode_line
-from situ.event.row import Bad, Row
-from situ.expr.check import check_condition
-from situ.expr.scope import event_scope
-from situ.expr.simplify import simplify
-from situ.subscription import Subscription
-from situ.subscription.explain import explain_match
-from situ.subscription.intervals import Intervals
-from situ.subscription.normal_form import Absent, Bound, OneOf, Opaque, Prefix, normal_form
-from situ.subscription.reference import match_all
-from situ.subscription.routing import Routed, Routing, compile_routing
-from situ.subscription.targets import Targets, group_id, group_of, merge
-from situ.types.model import BOOLEAN, DOUBLE, INT, STRING, Attribute, Struct
-from situ.types.table import Types
+from situ.event.row import BadRow, Row
+from situ.explain.subscription import explain_filter_match
+from situ.lang.expr.checker.check import check_condition
+from situ.lang.expr.scope import event_scope
+from situ.lang.expr.simplify import simplify
+from situ.lang.problems import SituError
+from situ.lang.types.model import BOOLEAN, DOUBLE, INT, STRING, Attribute, Struct
+from situ.lang.types.table import Types
+from situ.routing import Subscription
+from situ.routing.delivery_groups import DeliveryTargets, group_id, group_of, merge
+from situ.routing.filter_index import Intervals
+from situ.routing.normal_form import IsAbsent, OneOf, Opaque, Prefix, RangeBound, normal_form
+from situ.routing.routing_table import RoutedRows, RoutingTable, compile_routing
+from tests.oracles.routing import match_all
 
 SEEN = Struct(
     "Seen",
@@ -48,7 +48,7 @@ def want(id: str, where: str = "", *types: str, durable: bool = False) -> Subscr
     return Subscription(client=client, name=name, types=types or ("Seen",), where=where, durable=durable)
 
 
-def routing(*wanted: Subscription, previous: Routing | None = None) -> Routing:
+def routing(*wanted: Subscription, previous: RoutingTable | None = None) -> RoutingTable:
     return compile_routing(
         types=TYPES, functions={}, subscriptions={each.id: each for each in wanted}, previous=previous
     )
@@ -71,7 +71,7 @@ def test_groups_and_clients_in_the_order_of_rows() -> None:
     )
     first, second = group_id(("Seen",), "floor = 2"), group_id(("Seen", "Tracked"), "tag LIKE 'T%'")
     rows = [seen(), seen(floor=3, tag="U"), seen("Tracked", speed=0.0)]
-    assert known.route(rows) == Routed(
+    assert known.route(rows) == RoutedRows(
         [(0, group) for group in sorted((first, second))] + [(2, group) for group in sorted((first, second))],
         [(0, "a", "x"), (0, "b", "a,x"), (1, "a", "x"), (1, "b", "a"), (2, "a", "x"), (2, "b", "x")],
     )
@@ -96,11 +96,11 @@ def test_clients_get_no_events_of_their_own() -> None:
 
 def test_events_of_unknown_types_and_unwanted_ones_go_nowhere() -> None:
     known = routing(want("a/x", "floor = 9"))
-    assert known.route([seen(), seen("Gone"), seen("Other", x=1.0)]) == Routed()
-    assert known.route_one(seen("Gone")) == Routed()
+    assert known.route([seen(), seen("Gone"), seen("Other", x=1.0)]) == RoutedRows()
+    assert known.route_one(seen("Gone")) == RoutedRows()
     assert not known.matches("a/x", seen("Gone"))
-    assert routing().route([seen()]) == Routed()
-    assert routing(want("a/x")).route([]) == Routed()
+    assert routing().route([seen()]) == RoutedRows()
+    assert routing(want("a/x")).route([]) == RoutedRows()
 
 
 def test_supertypes_want_subtypes_once() -> None:
@@ -112,7 +112,7 @@ def test_supertypes_want_subtypes_once() -> None:
 def test_dead_letters_reach_their_sender_too() -> None:
     known = routing(want("p/dead", "code = 'E701'", "situ.deadletter"))
     errors = (("E701", "", "no JSON", "write JSON"),)
-    bad = Bad(pos=1, client="p", incarnation=1, seq=1, context="root", recv=0, ad="", stage="decode", errors=errors,
+    bad = BadRow(pos=1, client="p", incarnation=1, seq=1, context="root", recv=0, ad="", stage="decode", errors=errors,
               original=b"{")  # fmt: skip
     assert known.route_one(decode_line(dead_letter(bad, 5))).live == [(0, "p", "dead")]
 
@@ -216,7 +216,7 @@ def test_what_cannot_be_looked_up_is_counted() -> None:
     ],
 )
 def test_filters_are_filed_under_what_selects_most(where: str, found: str) -> None:
-    explained = explain_match(routing(want("a/x", where)), "a/x", seen())
+    explained = explain_filter_match(routing(want("a/x", where)), "a/x", seen())
     assert explained.found_by == (found,)
 
 
@@ -224,12 +224,12 @@ def test_constants_of_all_filters_tell_what_selects() -> None:
     """Three kinds of rooms, a hundred tags: tags it is, whichever stands first."""
     wanted = [want(f"c{n}/a", f"room = 'r{n % 3}' AND tag = 'T{n}' AND speed > {n}") for n in range(100)]
     known = routing(*wanted)
-    assert {explain_match(known, each.id, seen()).found_by for each in wanted} == {("the value of `data.tag`",)}
+    assert {explain_filter_match(known, each.id, seen()).found_by for each in wanted} == {("the value of `data.tag`",)}
 
 
 def test_an_explanation_names_parts_and_values() -> None:
     known = routing(want("a/x", "floor = 2 AND (room = 'lab' OR speed > 3) AND 1 / (floor - 2) > 0", "Seen"))
-    explained = explain_match(known, "a/x", seen("Tracked"))
+    explained = explain_filter_match(known, "a/x", seen("Tracked"))
     assert (explained.matched, explained.type, explained.joined) == (False, "Seen", "AND")
     assert [(part.text, part.outcome) for part in explained.parts] == [
         ("floor = 2", "true"),
@@ -237,10 +237,10 @@ def test_an_explanation_names_parts_and_values() -> None:
         ("1.0 / (floor - 2) > 0.0", "fails"),
     ]
     assert explained.parts[1].values == (("room", "NULL"), ("speed", "1.5"))
-    assert explain_match(known, "a/x", seen("Other", x=1.0)).type == ""
-    assert explain_match(routing(want("a/x", "floor = 2")), "a/x", seen()).matched
+    assert explain_filter_match(known, "a/x", seen("Other", x=1.0)).type == ""
+    assert explain_filter_match(routing(want("a/x", "floor = 2")), "a/x", seen()).matched
     with pytest.raises(KeyError):
-        explain_match(known, "a/nothing", seen())
+        explain_filter_match(known, "a/nothing", seen())
 
 
 def test_the_reference_knows_nothing_of_unknown_types() -> None:
@@ -263,14 +263,14 @@ def form(text: str) -> Any:
     [
         ("tag = 'a'", ((OneOf(TAG, ("a",)),),)),
         ("tag IN ('a', 'b')", ((OneOf(TAG, ("a", "b")),),)),
-        ("5 <= floor", ((Bound(FLOOR, 5, upper=False, open=False),),)),
-        ("NOT (floor < 5)", ((Bound(FLOOR, 5, upper=False, open=False),),)),
-        ("floor BETWEEN 1 AND 2", ((Bound(FLOOR, 1, False, False), Bound(FLOOR, 2, True, False)),)),
+        ("5 <= floor", ((RangeBound(FLOOR, 5, upper=False, open=False),),)),
+        ("NOT (floor < 5)", ((RangeBound(FLOOR, 5, upper=False, open=False),),)),
+        ("floor BETWEEN 1 AND 2", ((RangeBound(FLOOR, 1, False, False), RangeBound(FLOOR, 2, True, False)),)),
         ("new", ((OneOf(NEW, (True,)),),)),
         ("new IS TRUE", ((OneOf(NEW, (True,)),),)),
         ("new IS FALSE", ((OneOf(NEW, (False,)),),)),
         ("NOT new", ((OneOf(NEW, (False,)),),)),
-        ("room IS NULL", ((Absent(ROOM),),)),
+        ("room IS NULL", ((IsAbsent(ROOM),),)),
         ("tag LIKE 'ab%'", ((Prefix(TAG, "ab", exact=True),),)),
         ("tag LIKE 'ab%c'", ((Prefix(TAG, "ab", exact=False),),)),
         ("tag LIKE 'a_b%'", ((Prefix(TAG, "a", exact=False),),)),
@@ -352,16 +352,16 @@ def test_intervals_hold_what_lies_in_them(kind: str) -> None:
 
 
 def test_targets_merge_each_once_and_in_order() -> None:
-    one = Targets(("b", "c"), (("x", "a,c"), ("z", "d")))
-    two = Targets(("a", "b"), (("x", "b,c"), ("y", "e")))
+    one = DeliveryTargets(("b", "c"), (("x", "a,c"), ("z", "d")))
+    two = DeliveryTargets(("a", "b"), (("x", "b,c"), ("y", "e")))
     for order in itertools.permutations((one, two)):
-        assert merge(order) == Targets(("a", "b", "c"), (("x", "a,b,c"), ("y", "e"), ("z", "d")))
+        assert merge(order) == DeliveryTargets(("a", "b", "c"), (("x", "a,b,c"), ("y", "e"), ("z", "d")))
 
 
 # ── indexes that types share ──────────────────────────────────────────────────────────────────────
 
 
-def found(of: Routing, *rows: Row) -> list[tuple[int, str]]:
+def found(of: RoutingTable, *rows: Row) -> list[tuple[int, str]]:
     return [(place, f"{client}/{names}") for place, client, names in of.route(rows).live]
 
 

@@ -7,9 +7,9 @@ import random
 from itertools import pairwise
 
 from situ.event.lines import dead_letter, decode_line, encode_row, placed_line
-from situ.event.row import Bad, Row
+from situ.event.row import BadRow, Row
 from situ.event.seal import Seal, seal_of
-from situ.overlay.window import Tokens, Window, split_key
+from situ.protocol.dedup_window import DedupWindow, TokenSet, split_key
 
 SEAL = Seal("secret")
 
@@ -87,7 +87,7 @@ def test_what_an_application_says_is_its_own() -> None:
 
 
 def test_a_dead_letter_names_the_sealed_key() -> None:
-    bad = Bad(
+    bad = BadRow(
         pos=65_537, client="turbine7", incarnation=1_790_000_000_000, seq=4711, context="root", recv=5, ad="",
         stage="decode", errors=(("INT701", "", "x", ""),), original=b'{"n": ".1790000000000.4711"}',
     )  # fmt: skip
@@ -124,7 +124,7 @@ def test_lines_stay_readable() -> None:
 
 
 def test_copies_are_told_by_sealed_keys() -> None:
-    window = Window()
+    window = DedupWindow()
     keys = [SEAL.key(f"{client}.1.{seq}") for client in ("a", "b") for seq in range(100)]
     assert all(window.add_key(key) for key in keys)
     assert not any(window.add_key(key) for key in keys)
@@ -134,12 +134,12 @@ def test_copies_are_told_by_sealed_keys() -> None:
 
 
 def test_the_last_sealed_keys_are_remembered_and_no_more_than_that() -> None:
-    tokens = Tokens(recent=100)
+    tokens = TokenSet(recent=100)
     for number in range(1000):
         assert tokens.add(number)
         assert all(tokens.has(each) for each in range(max(0, number - 99), number + 1))
     assert len(list(tokens)) <= 200
-    again = Tokens(recent=100)
+    again = TokenSet(recent=100)
     for each in tokens:
         again.add(each)
     assert set(again) == set(tokens)

@@ -9,14 +9,6 @@ from typing import Any
 
 import pytest
 
-from situ.bus.names import Names
-from situ.bus.packing import pack_group, pack_root
-from situ.deployment import Deployment
-from situ.deployment.holding import Holding, Tag
-from situ.deployment.letters import letter
-from situ.deployment.numbering import NO_NUMBERING, Numbering
-from situ.deployment.parts import Part, read_parts, write_parts
-from situ.deployment.plan import Plan, compile_plan
 from situ.event.lines import (
     bare_line,
     decode_line,
@@ -28,15 +20,21 @@ from situ.event.lines import (
     stored_lines,
 )
 from situ.event.message import STAMP, join_lines
-from situ.event.row import Bad, Origin, Row
+from situ.event.row import BadRow, Origin, Row
+from situ.event.subjects import BusNames, pack_group, pack_root
+from situ.lang.tags import NO_TAGS, TagSet
+from situ.model import Deployment
 from situ.project.check import check_folder
 from situ.registry.snapshots import decode_deployment, encode_deployment
+from situ.routing.delivery_groups import group_id, group_of
+from situ.routing.model import Advertisement, ClientDeclaration, Subscription
+from situ.routing.routing_table import RoutedRows
+from situ.scopes.graph import NO_SCOPES, ScopeGraph
+from situ.scopes.stamp_codec import NO_NUMBERING, StampNumbers, StampPart, read_parts, write_parts
 from situ.settings import Settings
-from situ.subscription.model import Advertisement, Client, Subscription
-from situ.subscription.routing import Routed
-from situ.subscription.targets import group_id, group_of
-from situ.tags import NO_TAGS, TagSet
-from situ.visibility.graph import NO_SCOPES, ScopeGraph
+from situ.stages.pending_deliveries import DeliveryTag, PendingDeliveries
+from situ.stages.plan import Plan, compile_plan
+from situ.stages.root_log import dead_letter_line
 from tests.project_files import write
 from tests.scopes import TYPES, dimension, graph_of
 
@@ -75,7 +73,7 @@ def deploy(
         settings=Settings(name="plant"),
         types=TYPES,
         scopes=scopes,
-        clients={name: Client(name=name) for name in ("press", *given)},
+        clients={name: ClientDeclaration(name=name) for name in ("press", *given)},
         advertisements={
             "press/alarms": Advertisement(client="press", name="alarms", type="Alarm", where=where, scopes=tags)
         },
@@ -99,7 +97,7 @@ def stamped(plan: Plan, *rows: Row) -> list[Row]:
     return found
 
 
-def who(plan: Plan, routed: Routed) -> set[str]:
+def who(plan: Plan, routed: RoutedRows) -> set[str]:
     durable = {id for _, group in routed.durable for id in plan.routing.groups[group].subscriptions}
     return durable | {f"{client}/{name}" for _, client, names in routed.live for name in names.split(",")}
 
@@ -240,7 +238,7 @@ def test_a_situation_is_seen_where_all_its_parts_are() -> None:
     plan = compile_plan(deploy(subs={"line": LINE, "office": OFFICE}))
     assert plan.seeing is not None
     (own, hidden) = stamped(plan, alarm(5), alarm(1, seq=2))
-    part = Part(hidden.tags, hidden.epoch, hidden.bits)
+    part = StampPart(hidden.tags, hidden.epoch, hidden.bits)
     assert who(plan, plan.routing.route_one(own)) == both("line", "office")
     own.parts = write_parts([part])
     assert who(plan, plan.routing.route([own, own])) == both("line")
@@ -249,15 +247,15 @@ def test_a_situation_is_seen_where_all_its_parts_are() -> None:
 
 
 def test_parts_are_read_as_they_were_written() -> None:
-    parts = {Part(3, 41, 0x1F), Part(0, -1, 0), Part(3, 41, 1, frozenset({"b", "a"}))}
+    parts = {StampPart(3, 41, 0x1F), StampPart(0, -1, 0), StampPart(3, 41, 1, frozenset({"b", "a"}))}
     text = write_parts(parts)
     assert set(read_parts(text)) == parts
     assert write_parts(read_parts(text)) == text
     assert read_parts("") == ()
 
 
-def bad(client: str, ad: str = "") -> Bad:
-    return Bad(
+def bad(client: str, ad: str = "") -> BadRow:
+    return BadRow(
         pos=1, client=client, incarnation=1, seq=1, context="root", recv=0, ad=ad, stage="decode",
         errors=(("E001", "", "No.", ""),), original=b"{}",
     )  # fmt: skip
@@ -272,13 +270,13 @@ def bad(client: str, ad: str = "") -> Bad:
     ],
 )
 def test_a_dead_letter_is_for_its_producer_and_for_whoever_would_always_have_seen_the_event(
-    of: Bad, seen: set[str]
+    of: BadRow, seen: set[str]
 ) -> None:
     subs = {"line": LINE, "office": OFFICE, "press": GUEST}
     deployment = deploy(subs=subs)
     letters = {id: replace(each, types=("situ.deadletter",)) for id, each in deployment.subscriptions.items()}
     plan = compile_plan(replace(deployment, subscriptions=letters))
-    line = letter(of, 0, plan)
+    line = dead_letter_line(of, 0, plan)
     row = decode_line(line)
     assert row.epoch
     assert b"situtags" not in bare_line(row, line)
@@ -293,7 +291,7 @@ def test_an_event_that_is_not_as_advertised_is_refused() -> None:
     good, refused, failing = plan.stamp.each([alarm(4), alarm(3, seq=2), alarm(0, seq=3)])
     assert isinstance(good, Row)
     for each in (refused, failing):
-        assert isinstance(each, Bad)
+        assert isinstance(each, BadRow)
         code, _, message, _ = each.errors[0]
         assert (code, "severity > 3" in message) == ("R003", True)
 
@@ -315,13 +313,13 @@ def test_advertisements_of_a_version_to_come_hold_with_all_they_say() -> None:
 
 
 def test_a_number_is_given_once() -> None:
-    first = Numbering().with_all(PLANT, [LINE])
+    first = StampNumbers().with_all(PLANT, [LINE])
     assert first.of(NO_TAGS) == 0
     second = first.with_all(OPEN, [OFFICE])
     assert second.filters == first.filters, "filters that are gone keep their numbers"
     assert second.tags == (*first.tags, OFFICE)
     assert second.with_all(PLANT, [LINE, OFFICE]) is second
-    assert Numbering.from_json(json.loads(json.dumps(second.as_json()))) == second
+    assert StampNumbers.from_json(json.loads(json.dumps(second.as_json()))) == second
 
 
 def test_numbers_are_carried_but_no_part_of_what_is_declared() -> None:
@@ -359,11 +357,11 @@ def test_a_message_says_the_stamp_that_all_of_its_events_have(others: dict[str, 
     rows = [replace_row(alarm(1), **stamp), replace_row(alarm(2), **{**stamp, **others})]
     for together in (rows, rows[::-1]):
         lines = [encode_row(row) for row in together]
-        message = pack_root(Names("main"), "r1", together, lines)
+        message = pack_root(BusNames("main"), "r1", together, lines)
         assert message.headers.get(STAMP, "") == said
         assert (b'"situtags"' in message.body) is not bool(said)
         assert [decode_line(line) for line in stored_lines(message)] == together
-        waiting = pack_group(Names("main"), "g", together, lines, "5 -")
+        waiting = pack_group(BusNames("main"), "g", together, lines, "5 -")
         assert waiting.headers.get(STAMP, "") == said
         assert [handed_line(line) for line in stored_lines(waiting)] == lines, "also what has no stamp"
 
@@ -435,8 +433,8 @@ def test_what_is_advertised_in_other_terms_is_asked_in_those(
 def test_what_waits_keeps_its_stamp_over_a_restart() -> None:
     plan = compile_plan(deploy())
     (row,) = stamped(plan, alarm(5, "acme"))
-    waiting, restored = Holding(plan.interpretation.outgoing), Holding(plan.interpretation.outgoing)
-    waiting._wait("root", row, encode_row(row), None, Tag(), frozenset())
+    waiting, restored = PendingDeliveries(plan.interpretation.outgoing), PendingDeliveries(plan.interpretation.outgoing)
+    waiting._wait("root", row, encode_row(row), None, DeliveryTag(), frozenset())
     restored.restore(json.loads(json.dumps(waiting.as_json())))
     (said,) = restored._queues["root", "press"]
     assert (said.row, said.line) == (row, encode_row(row))

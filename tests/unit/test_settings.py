@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from situ.documents import parse_yaml, substitute
-from situ.errors import Problem, Problems
-from situ.expr.limits import DEFAULT_LIMITS, Limits
-from situ.quantities import format_duration
+from situ.lang.documents import parse_yaml, substitute
+from situ.lang.expr.limits import DEFAULT_LIMITS, ExpressionLimits
+from situ.lang.problems import Problem, Problems
+from situ.lang.quantities import format_duration
 from situ.settings import Bus, Settings, load_settings, settings_as_json, settings_from_json
 from situ.settings.kinds import Text, format_size, plain
 
@@ -68,7 +68,7 @@ def test_a_few_defaults_as_values() -> None:
 
 def test_limits_reach_expressions() -> None:
     settings = good("name: p\nlimits: {expression_nodes: 7, expression_depth: 5, literals: 3}")
-    assert settings.expression_limits == Limits(nodes=7, depth=5, literals=3)
+    assert settings.expression_limits == ExpressionLimits(nodes=7, depth=5, literals=3)
 
 
 def test_a_group_that_is_not_filled_in_yet_is_no_mistake() -> None:

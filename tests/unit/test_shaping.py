@@ -6,16 +6,17 @@ import sys
 
 import pytest
 
-from situ.quality.expectation import Aggregate
-from situ.quality.shape import UNSHAPED, Each, Limit, Shape, Suppress, Thin
-from situ.quality.shaping import kept, suppress, thin
+from situ.quality.model.declarations import Aggregate
+from situ.quality.model.shapes import UNSHAPED, EventFloor, Limit, Shape, Suppress, Thin
+from situ.quality.shaping import suppress, thin
+from situ.quality.shaping import suppress as kept
 from situ.quality.shaping.aggregate import evaluate
 from situ.quality.shaping.shaper import Shaper
-from situ.quality.shaping.track import Patience
-from situ.quality.shaping.windows import window_at, window_of
+from situ.quality.shaping.thin import window_at, window_of
+from situ.quality.shaping.watermark import LatenessBounds
 from tests.histories import MINUTE, SECOND, START, event, read
 
-PATIENT = Patience(lateness=2 * SECOND, idle=10 * SECOND)
+PATIENT = LatenessBounds(lateness=2 * SECOND, idle=10 * SECOND)
 
 
 def shaper(shape: Shape) -> Shaper:
@@ -198,7 +199,7 @@ def test_limits_change_and_what_is_known_of_windows_stays() -> None:
 
 
 def test_age_is_that_of_the_instant_that_is_given() -> None:
-    found = shaper(Shape(each=(Each(about="freshness", floor=1.5),)))
+    found = shaper(Shape(each=(EventFloor(about="freshness", floor=1.5),)))
     rows = [event(0, 0, received=2 * SECOND), event(1, SECOND, received=2 * SECOND)]
     assert seconds(found.take(rows)) == [1]
     assert found.take(rows, START + 3 * SECOND) == []

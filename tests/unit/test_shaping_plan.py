@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from situ.quality.expectation import Aggregate, Need
-from situ.quality.profile import Capability, Profile
-from situ.quality.property import BUILT_IN
-from situ.quality.shape import Each, Limit, Shape, Suppress, Thin
-from situ.quality.shaping_plan import FORGET, MINUTE, Surroundings, shape_in_force, shape_of_none
+from situ.quality.model.declarations import BUILT_IN, Aggregate, Capability, Need, Profile
+from situ.quality.model.shapes import EventFloor, Limit, Shape, Suppress, Thin
+from situ.quality.shaping.derive_shape import FORGET, MINUTE, ShapeInputs, shape_in_force, shape_of_none
 from tests.negotiating import can, expects, need, provides
 
 FAST = provides("fast", rate=(1, 60, 30), confidence=(50, 90, 80))
@@ -19,8 +17,8 @@ SLOW = provides("slow", rate=(1, 60, 4), confidence=(50, 90, 80))
 LEVEL = replace(BUILT_IN["imprecision"], of="level", unit="m")
 
 
-def around(*profiles: Profile, **more: Any) -> Surroundings:
-    return Surroundings(profiles=profiles, satisfying=frozenset(each.id for each in profiles), **more)
+def around(*profiles: Profile, **more: Any) -> ShapeInputs:
+    return ShapeInputs(profiles=profiles, satisfying=frozenset(each.id for each in profiles), **more)
 
 
 def thin_of(shape: Shape | None) -> Thin:
@@ -108,13 +106,13 @@ def test_single_events() -> None:
     }
     shape = shape_in_force(expects("e", needs=needs), around(FAST), None)
     assert shape == Shape(
-        each=(Each(about="confidence", floor=75), Each(about="freshness", floor=3, keep_missing=True))
+        each=(EventFloor(about="confidence", floor=75), EventFloor(about="freshness", floor=3, keep_missing=True))
     )
 
 
 def test_selected_sources() -> None:
     wanted = expects("e", rate=(2, 60), selected=True)
-    found = Surroundings(profiles=(FAST, SLOW), satisfying=frozenset({FAST.id}))
+    found = ShapeInputs(profiles=(FAST, SLOW), satisfying=frozenset({FAST.id}))
     assert shape_in_force(wanted, found, None) == Shape(sources=frozenset({"fast"}))
     assert shape_of_none(None) is None
     assert shape_of_none(wanted) is None

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from situ.deployment.plan import Plan, compile_plan
-from situ.deployment.wording import Worded
-from situ.errors import Problems
+from situ.contexts.model import Direction
+from situ.contexts.transform.round_trip import Shortcut, check_shortcut
+from situ.contexts.transform.transformation import transformations
 from situ.event.lines import decode_line, encode_row, encode_rows
 from situ.event.row import Row
-from situ.interpretation.model import Direction
-from situ.interpretation.shortcut import Shortcut, shortcut
-from situ.interpretation.transformation import transformations
+from situ.lang.problems import Problems
 from situ.project.check import check_folder
+from situ.stages.interpret_out import ConvertedDeliveries
+from situ.stages.plan import Plan, compile_plan
 from tests.context_files import load
 from tests.project_files import write
 
@@ -36,7 +36,7 @@ def found(types: str, context: str, event: str, **options: Any) -> Shortcut:
     assert not [problem for problem in problems if problem.is_error], "\n".join(map(str, problems))
     inbound = transformations(contexts.by_id["c"], Direction.IN, Problems())
     outbound = transformations(contexts.by_id["c"], Direction.OUT, Problems())
-    return shortcut(inbound.get(event), outbound, **options)
+    return check_shortcut(inbound.get(event), outbound, **options)
 
 
 OTHER = """
@@ -205,7 +205,7 @@ clients:
 DATA = b'{"tank":"t","depth":0.1,"note":"as it was"}'
 
 
-def delivered(plan: Plan, rows: list[Row]) -> tuple[dict[str, Any], Worded]:
+def delivered(plan: Plan, rows: list[Row]) -> tuple[dict[str, Any], ConvertedDeliveries]:
     worded = plan.interpretation.worded(rows, encode_rows(rows), plan.routing.route(rows), plan.routing)
     lines = {client: json.loads(line) for _, client, _, line in worded.live}
     [kept] = {line for _, _, line in worded.durable}

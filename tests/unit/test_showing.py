@@ -7,25 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from situ.catalogue import CONTEXT_IN_USE, PASSES_UNMAPPED, TYPE_NOT_AVAILABLE
-from situ.deployment import Deployment
-from situ.deployment.plan import compile_plan
-from situ.deployment.showing import Showing
-from situ.deployment.veiling import is_kept_back
-from situ.edge.describing import Describing
-from situ.edge.stamp import stamp as edge_stamp
 from situ.event.message import join_lines
-from situ.event.row import Bad, Origin, Row
-from situ.overlay.messages import Describe
-from situ.pipeline.stamp import stamp as pipeline_stamp
+from situ.event.row import BadRow, Origin, Row
+from situ.lang.catalogue import CONTEXT_IN_USE, PASSES_UNMAPPED, TYPE_NOT_AVAILABLE
+from situ.lang.tags import NO_TAGS, TagSet
+from situ.model import Deployment
 from situ.project.check import check_folder
+from situ.protocol.messages import Describe
 from situ.registry import open_registry
+from situ.router.declarations import TypeDescriptions
+from situ.routing.model import Advertisement, ClientDeclaration, Subscription
+from situ.scopes.dimension_plan import PossibleVisibility
+from situ.scopes.filters import FilterMeanings
+from situ.scopes.graph import NO_SCOPES, Dimension, Grant, ScopeGraph
 from situ.settings import Settings
-from situ.subscription.model import Advertisement, Client, Subscription
-from situ.tags import NO_TAGS, TagSet
-from situ.visibility.could_see import CouldSee
-from situ.visibility.filters import Filters
-from situ.visibility.graph import NO_SCOPES, Dimension, Grant, ScopeGraph
+from situ.spark.dispatch import stamp as pipeline_stamp
+from situ.stages.plan import compile_plan
+from situ.stages.plan import stamp as edge_stamp
+from situ.stages.type_visibility import TypeVisibility, is_context_withheld
 from tests.project_files import write
 from tests.scopes import dimension, graph_of
 from tests.types_files import types_of
@@ -72,14 +71,14 @@ def deploy(scopes: ScopeGraph = GRAPH, tags: TagSet = ALPHA, **more: object) -> 
         settings=Settings(name="house"),
         types=TYPES,
         scopes=scopes,
-        clients={name: Client(name=name) for name in (*scopes.clients, "watch", "nobody")},
+        clients={name: ClientDeclaration(name=name) for name in (*scopes.clients, "watch", "nobody")},
         advertisements={each.id: each for each in ads},
         **more,  # type: ignore[arg-type]
     )
 
 
 def described(deployment: Deployment, client: str, *types: str) -> set[str]:
-    describing = Describing()
+    describing = TypeDescriptions()
     describing.adopt(deployment)
     return set(describing.describe(Describe(req=1, types=types), client).types)
 
@@ -103,7 +102,7 @@ def test_a_type_is_shown_to_those_who_could_see_one_of_its_events(client: str, s
 
 def test_without_closed_dimensions_everybody_is_shown_everything() -> None:
     opened = replace(GRAPH, dimensions={name: _open(each) for name, each in GRAPH.dimensions.items()})
-    assert Showing.of(deploy(opened)) is None
+    assert TypeVisibility.of(deploy(opened)) is None
     assert described(deploy(opened), "nobody") == set(TYPES.events)
 
 
@@ -135,7 +134,7 @@ def test_what_a_client_publishes_itself_it_knows_and_what_it_asks_for_it_may_hav
 
 
 def test_nothing_is_suggested_that_is_not_shown() -> None:
-    showing = Showing.of(deploy())
+    showing = TypeVisibility.of(deploy())
     assert showing is not None
     problem = TYPE_NOT_AVAILABLE(type="Alrm", where="", nearest=("Alarm", "Payroll"), remedy="Declare it.")
     told = showing.told(problem, "eve")
@@ -149,7 +148,7 @@ def test_nothing_is_suggested_that_is_not_shown() -> None:
 
 
 def test_what_is_observed_names_nothing_hidden_and_nobody_else() -> None:
-    describing = Describing()
+    describing = TypeDescriptions()
     describing.adopt(deploy())
     seen, hidden = (PASSES_UNMAPPED(type=name, context="mine", direction="out") for name in ("Alarm", "Payroll"))
     used = CONTEXT_IN_USE(name="mine", users="subscription ann/all", outcome="not", fork="x", remedy="")
@@ -162,9 +161,9 @@ def test_what_is_observed_names_nothing_hidden_and_nobody_else() -> None:
 
 
 def test_what_was_worked_out_is_kept_as_long_as_scopes_and_types_are_the_same() -> None:
-    first = Showing.of(deploy())
-    second = Showing.of(deploy(tags=NO_TAGS), first)
-    other = Showing.of(deploy(HOUSE), first)
+    first = TypeVisibility.of(deploy())
+    second = TypeVisibility.of(deploy(tags=NO_TAGS), first)
+    other = TypeVisibility.of(deploy(HOUSE), first)
     assert first is not None
     assert second is not None
     assert other is not None
@@ -173,14 +172,14 @@ def test_what_was_worked_out_is_kept_as_long_as_scopes_and_types_are_the_same() 
 
 
 def test_a_pair_that_depends_could_be_seen() -> None:
-    could = CouldSee(GRAPH, Filters(TYPES))
+    could = PossibleVisibility(GRAPH, FilterMeanings(TYPES))
     assert could.ever("eve", ALPHA, "Alarm")
     assert not could.ever("eve", ALPHA, "Fire")
     assert not could.ever("eve", ALPHA, "Note")
     assert not could.ever("eve", NO_TAGS, "Alarm")
 
 
-def sent(type: str, data: str, client: str = "far") -> list[Row | Bad]:
+def sent(type: str, data: str, client: str = "far") -> list[Row | BadRow]:
     """What becomes of an event that a client sends."""
     plan = compile_plan(deploy())
     body = join_lines([f'{{"specversion":"1.0","id":"1","source":"s","type":"{type}","data":{data}}}'.encode()])
@@ -191,8 +190,8 @@ def sent(type: str, data: str, client: str = "far") -> list[Row | Bad]:
 @pytest.mark.parametrize("data", ["{}", '{"pay": {"salary": 1}}', '{"pay": 3, "more": 1}'])
 def test_an_event_of_a_hidden_type_is_one_of_no_type(data: str) -> None:
     (hidden,), (unknown,) = sent("Payroll", data), sent("Payrool", data)
-    assert isinstance(hidden, Bad)
-    assert isinstance(unknown, Bad)
+    assert isinstance(hidden, BadRow)
+    assert isinstance(unknown, BadRow)
     assert [each[0] for each in hidden.errors] == ["INT701"]
     assert str(hidden.errors).replace("Payroll", "…") == str(unknown.errors).replace("Payrool", "…")
     assert hidden.stage == unknown.stage
@@ -205,7 +204,7 @@ def test_both_engines_tell_so() -> None:
     _, at_edge = edge_stamp(plan.interpretation.decode(body, origin), plan)
     on_spark = pipeline_stamp(plan.interpretation.decode(body, origin), plan)
     for bad in (*at_edge, *on_spark):
-        assert isinstance(bad, Bad)
+        assert isinstance(bad, BadRow)
         assert [each[0] for each in bad.errors] == ["INT701"]
     assert (len(at_edge), len(on_spark)) == (1, 1)
 
@@ -213,13 +212,13 @@ def test_both_engines_tell_so() -> None:
 def test_who_is_shown_a_type_is_told_what_is_wrong_with_an_event() -> None:
     for client, code in (("press", "INT707"), ("ann", "INT707"), ("eve", "INT701")):
         (bad,) = sent("Payroll", "{}", client)
-        assert isinstance(bad, Bad)
+        assert isinstance(bad, BadRow)
         assert bad.errors[0][0] == code, client
     (unadvertised,) = sent("Payroll", '{"pay": {"salary": 1}}', "ann")
-    assert isinstance(unadvertised, Bad)
+    assert isinstance(unadvertised, BadRow)
     assert unadvertised.errors[0][0] == "R002"
     (broken,) = sent('Pay"', "{}")
-    assert isinstance(broken, Bad)
+    assert isinstance(broken, BadRow)
     assert broken.errors[0][0] != "INT701"
 
 
@@ -258,7 +257,7 @@ def test_who_may_not_choose_the_terms_of_a_context(
     for scopes, expected in ((CLOSED, kept), (CLOSED.replace("closed", "open"), False)):
         found = check_folder(write(tmp_path / str(expected), {**CONTEXTS, "scopes.yaml": scopes}))
         assert found.deployment is not None, found.problems
-        assert is_kept_back(found.deployment, client, context, bound=bound) is expected
+        assert is_context_withheld(found.deployment, client, context, bound=bound) is expected
 
 
 def test_a_client_does_not_choose_such_terms_over_the_wire(tmp_path: Path) -> None:
@@ -271,7 +270,9 @@ def test_a_client_does_not_choose_such_terms_over_the_wire(tmp_path: Path) -> No
             Subscription(client=client, name=f"in-{context}", types=("Note",), context=context)
             for client, context in (("free", "looked"), ("far", "root"), ("free", "plain"), ("far", "plain"))
         ]
-        outcome = registry.declare([*asked, Client(name="new", context="below")], who="test")
+        outcome = registry.declare([*asked, ClientDeclaration(name="new", context="below")], who="test")
         codes = [tuple(each.code.code for each in outcome.refused(each)) for each in asked]
         assert codes == [("INT501",), ("INT501",), (), ()]
-        assert [each.code.code for each in outcome.refused(Client(name="new", context="below"))] == ["INT501"]
+        assert [each.code.code for each in outcome.refused(ClientDeclaration(name="new", context="below"))] == [
+            "INT501"
+        ]

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from situ.deployment import Deployment
-from situ.deployment.sight_changes import sight_changes
+from situ.model import Deployment
+from situ.model.visibility_diff import visibility_changes
 from situ.project.check import check_folder
-from situ.visibility.comparing import Direction, compare
-from situ.visibility.families import Nested, Sets
-from situ.visibility.plan import ALWAYS_PAIR, NEVER_PAIR, Pair, Verdict
+from situ.scopes.filter_sets import FilterSets, NestedFilterSets
+from situ.scopes.visibility_plan import ALWAYS_PAIR, NEVER_PAIR, TagSetPair, Verdict, VisibilityShift, compare_pairs
 from tests.project_files import write
 
 SCOPES = """
@@ -50,7 +49,7 @@ def deploy(folder: Path, scopes: str = SCOPES, clients: str = CLIENTS) -> Deploy
 
 
 def changes(folder: Path, *, scopes: str = SCOPES, clients: str = CLIENTS) -> list[tuple[str, ...]]:
-    found = sight_changes(deploy(folder / "before"), deploy(folder / "after", scopes, clients))
+    found = visibility_changes(deploy(folder / "before"), deploy(folder / "after", scopes, clients))
     return [(each.publishes, each.receives, each.before, each.after, each.direction.value) for each in found]
 
 
@@ -86,28 +85,28 @@ def test_other_tags_hide_it_and_what_goes_is_not_there(tmp_path: Path) -> None:
     ]
 
 
-def depends(*families: tuple[int, ...]) -> Pair:
-    return Pair(Verdict.DEPENDS, tuple(Sets(each) for each in families))
+def depends(*families: tuple[int, ...]) -> TagSetPair:
+    return TagSetPair(Verdict.DEPENDS, tuple(FilterSets(each) for each in families))
 
 
-NESTED = Pair(Verdict.DEPENDS, (Nested([(1, ()), (2, ())]),))
+NESTED = TagSetPair(Verdict.DEPENDS, (NestedFilterSets([(1, ()), (2, ())]),))
 
 
 @pytest.mark.parametrize(
     ("before", "after", "direction"),
     [
-        (NEVER_PAIR, ALWAYS_PAIR, Direction.WIDER),
-        (ALWAYS_PAIR, NEVER_PAIR, Direction.NARROWER),
-        (NEVER_PAIR, depends((1,)), Direction.WIDER),
-        (depends((1,)), ALWAYS_PAIR, Direction.WIDER),
-        (depends((1,)), depends((1, 2)), Direction.WIDER),
-        (depends((1,)), depends((3,)), Direction.NARROWER),
-        (depends((1,)), depends((1,), (2,)), Direction.NARROWER),
-        (depends((1,)), depends((2,)), Direction.OTHER),
-        (depends((1,), (2,)), depends((2,), (1,)), Direction.SAME),
-        (NESTED, NESTED, Direction.SAME),
-        (NESTED, depends((1,)), Direction.OTHER),
+        (NEVER_PAIR, ALWAYS_PAIR, VisibilityShift.WIDER),
+        (ALWAYS_PAIR, NEVER_PAIR, VisibilityShift.NARROWER),
+        (NEVER_PAIR, depends((1,)), VisibilityShift.WIDER),
+        (depends((1,)), ALWAYS_PAIR, VisibilityShift.WIDER),
+        (depends((1,)), depends((1, 2)), VisibilityShift.WIDER),
+        (depends((1,)), depends((3,)), VisibilityShift.NARROWER),
+        (depends((1,)), depends((1,), (2,)), VisibilityShift.NARROWER),
+        (depends((1,)), depends((2,)), VisibilityShift.OTHER),
+        (depends((1,), (2,)), depends((2,), (1,)), VisibilityShift.SAME),
+        (NESTED, NESTED, VisibilityShift.SAME),
+        (NESTED, depends((1,)), VisibilityShift.OTHER),
     ],
 )
-def test_directions(before: Pair, after: Pair, direction: Direction) -> None:
-    assert compare(before, after) is direction
+def test_directions(before: TagSetPair, after: TagSetPair, direction: VisibilityShift) -> None:
+    assert compare_pairs(before, after) is direction

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-
-from situ.testing.building import (
+from simulator import (
     Building,
     Flaw,
     PlanError,
@@ -27,18 +26,14 @@ from situ.testing.building import (
     simulate,
     write_building,
 )
-from situ.testing.building.angles import bearing, heading_vector
-from situ.testing.building.command import main
-from situ.testing.building.layout import NOBODY, lay_out
-from situ.testing.building.plan import CLEARANCE, Room
-from situ.testing.building.sensing import (
-    CAMERA_ERROR_ANGLE,
-    CAMERA_ERROR_DISTANCE,
-    METRES_PER_FOOT,
-    READER_ERROR,
-)
-from situ.testing.building.simulation import START
-from situ.testing.building.walk import FASTEST, SECOND, Walk
+from simulator.command import main
+from simulator.deterministic_math import bearing, heading_vector
+from simulator.floor_plan import CLEARANCE, Room
+from simulator.movement import FASTEST, NOBODY, SECOND, Walk, lay_out
+from simulator.sensors import CAMERA_ERROR_ANGLE, CAMERA_ERROR_DISTANCE, METRES_PER_FOOT, READER_ERROR
+from simulator.simulation import START
+
+from situ.project.create import example_folder
 
 MINUTE = timedelta(minutes=1)
 ALL_TYPES = ("TagSeen", "FaceSeen", "DoorUsed", "RoomClimate", "Sighting")

@@ -7,9 +7,9 @@ from concurrent.futures import Future
 import pytest
 
 from situ.bus.address import Address
-from situ.bus.interface import Ack
+from situ.bus.interface import StoreAck
 from situ.event.message import ID, Message
-from situ.pipeline import sink
+from situ.spark import dispatch as sink
 
 ADDRESS = Address(zone="main", servers=("nats://127.0.0.1:1",))
 
@@ -24,10 +24,10 @@ class Bus:
     def send(self, message: Message) -> None:
         self.sent.append(message.subject)
 
-    def store(self, message: Message) -> Future[Ack]:
+    def store(self, message: Message) -> Future[StoreAck]:
         self.stored.append(message.id)
-        done: Future[Ack] = Future()
-        done.set_result(Ack(len(self.stored)))
+        done: Future[StoreAck] = Future()
+        done.set_result(StoreAck(len(self.stored)))
         return done
 
 

@@ -9,20 +9,27 @@ from pathlib import Path
 
 from rich.console import Console, RenderableType
 
-from situ.catalogue import UNKNOWN_POLICY
-from situ.cli.show_figures import show_line, show_live, show_summary
-from situ.cli.show_situations import show_situations
-from situ.deployment import Deployment
-from situ.deployment.detecting import Detecting
-from situ.deployment.progress import Progress
-from situ.deployment.tally import Odd, Tally, Watched
-from situ.host.figures import Figures, decode_figures
-from situ.host.situation_figures import FailedTest, PolicyFigures, PushFigures, SituationFigures, situation_figures
+from situ.cli.render.run import show_line, show_live, show_summary
+from situ.cli.render.status import show_policy_metrics
+from situ.lang.catalogue import UNKNOWN_POLICY
+from situ.model import Deployment
+from situ.policies.lifecycle import Situation, SituationPhase, SituationTransition
+from situ.policies.load import StoppedPolicy
+from situ.policies.model import Cause
+from situ.policies.watermark import SourceTimeouts, SourceTimes, waits_for
 from situ.project.check import check_folder
-from situ.situation.meaning.detection import Cause
-from situ.situation.meaning.lifecycle import Situation, Stage, Transition
-from situ.situation.meaning.watermark import Patience, Seen, waits_for
-from situ.situation.policies.load_policies import Stopped
+from situ.registry.run_metrics import (
+    DetectionMetrics,
+    FailedTest,
+    PolicyMetrics,
+    PushSourceMetrics,
+    RunMetrics,
+    decode_metrics,
+    detection_metrics,
+)
+from situ.stages.detect.detection_plan import DetectionPlan
+from situ.stages.detect.progress import DetectionProgress
+from situ.stages.detect.situation_events import Anomaly, DetectionCounts, DetectionStatus
 from tests.guarded import FILES
 from tests.project_files import write
 
@@ -37,11 +44,11 @@ def guarded(folder: Path) -> Deployment:
     return checked.deployment
 
 
-def transition(stage: Stage, detection: str = "d") -> Transition:
+def transition(stage: SituationPhase, detection: str = "d") -> SituationTransition:
     situation = Situation(
         id="s", policy=NAME, bindings=(("A", "g1"),), start=0, last=0, detections=1, causes=(Cause("reader", "e1"),)
     )
-    return Transition(id=f"s.{stage}", stage=stage, situation=situation, time=0, detection=detection)
+    return SituationTransition(id=f"s.{stage}", stage=stage, situation=situation, time=0, detection=detection)
 
 
 def text_of(shown: Iterable[RenderableType]) -> str:
@@ -54,64 +61,70 @@ def text_of(shown: Iterable[RenderableType]) -> str:
 
 def test_the_source_that_is_least_far_is_waited_for_unless_it_is_silent() -> None:
     patience = {
-        "a": Patience(lateness=1, idle=10),
-        "b": Patience(lateness=5, idle=10),
-        "c": Patience(lateness=0, idle=1),
+        "a": SourceTimeouts(lateness=1, idle=10),
+        "b": SourceTimeouts(lateness=5, idle=10),
+        "c": SourceTimeouts(lateness=0, idle=1),
     }
-    seen = {"a": Seen(100, 100, 100), "b": Seen(102, 102, 102)}
+    seen = {"a": SourceTimes(100, 100, 100), "b": SourceTimes(102, 102, 102)}
     assert waits_for(seen, patience, 105) == "b"
     assert waits_for(seen, patience, 111) == "b"
-    assert waits_for({**seen, "b": Seen(90, 90, 90)}, patience, 105) == "a"
+    assert waits_for({**seen, "b": SourceTimes(90, 90, 90)}, patience, 105) == "a"
     assert waits_for(seen, patience, 200) is None
     assert waits_for({}, patience, 0) is None
 
 
 def test_tallies_add_up() -> None:
-    tally, other = Tally(), Tally()
+    tally, other = DetectionCounts(), DetectionCounts()
     for each in (tally, other):
-        each.take_told([transition(Stage.OPENED), transition(Stage.CONTINUED), transition(Stage.CLOSED, "")])
+        each.take_told(
+            [
+                transition(SituationPhase.OPENED),
+                transition(SituationPhase.CONTINUED),
+                transition(SituationPhase.CLOSED, ""),
+            ]
+        )
         each.take_late({7: ["p", "q"], 9: ["p"]})
-        each.unknown["seen"] = Odd(2, "person x9")
+        each.unknown["seen"] = Anomaly(2, "person x9")
     tally.add(other)
     assert (tally.opened, tally.detections) == ({NAME: 2}, {NAME: 4})
     assert (tally.late, tally.late_events) == ({"p": 4, "q": 2}, 4)
-    assert tally.unknown == {"seen": Odd(4, "person x9")}
+    assert tally.unknown == {"seen": Anomaly(4, "person x9")}
 
 
 def test_figures_of_policies_that_run_are_stopped_and_have_heard_nothing(tmp_path: Path) -> None:
     deployment = guarded(tmp_path)
     reason = UNKNOWN_POLICY(name="it", nearest=())
-    deployment = replace(deployment, stopped={"old": Stopped(text="policy old", reasons=(reason,))})
-    detecting = Detecting.of(deployment)
-    progress, _ = Progress().adopted(detecting, None)
-    silent = situation_figures(deployment, Watched(progress=progress, detecting=detecting), 50 * S)
-    assert silent.policies[NAME] == PolicyFigures()
+    deployment = replace(deployment, stopped={"old": StoppedPolicy(text="policy old", reasons=(reason,))})
+    detecting = DetectionPlan.of(deployment)
+    progress, _ = DetectionProgress().adopted(detecting, None)
+    silent = detection_metrics(deployment, DetectionStatus(progress=progress, detecting=detecting), 50 * S)
+    assert silent.policies[NAME] == PolicyMetrics()
     assert (silent.running, silent.stopped) == (1, 1)
     assert silent.policies["old"].state == "stopped"
     assert reason.message in silent.policies["old"].reason
-    assert silent.push == {"seen": PushFigures()}
+    assert silent.push == {"seen": PushSourceMetrics()}
 
-    heard = progress.heard({"seen": Seen(40 * S, 40 * S, 41 * S)})
-    tally = Tally(opened={NAME: 3}, detections={NAME: 5}, late={NAME: 1}, late_events=1, events={"seen": 9})
-    tally.unknown["seen"] = Odd(4, "person x9")
-    watched = Watched(progress=heard, detecting=detecting, tally=tally)
-    awake = situation_figures(deployment, watched, 42 * S)
-    expected = PolicyFigures(settled=39 * S, waits_for="seen", opened=3, detections=5, late=1)
+    heard = progress.heard({"seen": SourceTimes(40 * S, 40 * S, 41 * S)})
+    tally = DetectionCounts(opened={NAME: 3}, detections={NAME: 5}, late={NAME: 1}, late_events=1, events={"seen": 9})
+    tally.unknown["seen"] = Anomaly(4, "person x9")
+    watched = DetectionStatus(progress=heard, detecting=detecting, tally=tally)
+    awake = detection_metrics(deployment, watched, 42 * S)
+    expected = PolicyMetrics(settled=39 * S, waits_for="seen", opened=3, detections=5, late=1)
     assert awake.policies[NAME] == expected
-    assert awake.push["seen"] == PushFigures(
+    assert awake.push["seen"] == PushSourceMetrics(
         events=9, heard=41 * S, latest=40 * S, idle=False, unknown=4, sample="person x9"
     )
-    later = situation_figures(deployment, watched, 60 * S)
+    later = detection_metrics(deployment, watched, 60 * S)
     assert later.policies[NAME] == replace(expected, settled=59 * S, waits_for=None)
     assert later.push["seen"].idle
 
     asleep = replace(deployment, suspended=frozenset({NAME}))
-    resting = situation_figures(asleep, replace(watched, detecting=Detecting.of(asleep)), 60 * S)
+    resting = detection_metrics(asleep, replace(watched, detecting=DetectionPlan.of(asleep)), 60 * S)
     assert (resting.running, resting.suspended) == (0, 1)
-    assert resting.policies[NAME] == PolicyFigures(state="suspended", opened=3, detections=5, late=1)
+    assert resting.policies[NAME] == PolicyMetrics(state="suspended", opened=3, detections=5, late=1)
 
-    nothing = situation_figures(deployment, Watched(), 0)
-    assert nothing.policies[NAME] == PolicyFigures()
+    nothing = detection_metrics(deployment, DetectionStatus(), 0)
+    assert nothing.policies[NAME] == PolicyMetrics()
 
 
 def test_situations_are_closed_with_what_became_of_their_policy(tmp_path: Path) -> None:
@@ -121,24 +134,24 @@ def test_situations_are_closed_with_what_became_of_their_policy(tmp_path: Path) 
     becomes = {
         "policy removed": gone,
         "policy suspended": replace(deployment, suspended=frozenset({NAME})),
-        "policy stopped": replace(gone, stopped={NAME: Stopped(text="policy it", reasons=(reason,))}),
+        "policy stopped": replace(gone, stopped={NAME: StoppedPolicy(text="policy it", reasons=(reason,))}),
     }
-    before = Detecting.of(deployment)
-    progress, _ = Progress().adopted(before, None)
-    opened = transition(Stage.OPENED).situation
+    before = DetectionPlan.of(deployment)
+    progress, _ = DetectionProgress().adopted(before, None)
+    opened = transition(SituationPhase.OPENED).situation
     kept = replace(progress.policies[NAME], reached=5 * S, open={opened.bindings: opened})
     for said, after in becomes.items():
-        _, (closed,) = replace(progress, policies={NAME: kept}).adopted(Detecting.of(after, before), before)
-        assert (closed.stage, closed.reason) == (Stage.CLOSED, said)
+        _, (closed,) = replace(progress, policies={NAME: kept}).adopted(DetectionPlan.of(after, before), before)
+        assert (closed.stage, closed.reason) == (SituationPhase.CLOSED, said)
 
 
-FIGURES = Figures(
+FIGURES = RunMetrics(
     engine="edge",
     state="running",
     version=2,
     at=100 * S,
     started=95 * S,
-    situations=SituationFigures(
+    situations=DetectionMetrics(
         running=1,
         stopped=1,
         open=1,
@@ -146,12 +159,14 @@ FIGURES = Figures(
         detections=5,
         late=2,
         policies={
-            "guests": PolicyFigures(settled=98_900_000, waits_for="seen", open=1, opened=3, detections=5, late=2),
-            "old": PolicyFigures(state="stopped", reason="S150 There is no concept `lorry`."),
+            "guests": PolicyMetrics(settled=98_900_000, waits_for="seen", open=1, opened=3, detections=5, late=2),
+            "old": PolicyMetrics(state="stopped", reason="S150 There is no concept `lorry`."),
         },
         push={
-            "seen": PushFigures(events=1_234, heard=99 * S, latest=99 * S, idle=False, unknown=7, sample="person x9"),
-            "doors": PushFigures(),
+            "seen": PushSourceMetrics(
+                events=1_234, heard=99 * S, latest=99 * S, idle=False, unknown=7, sample="person x9"
+            ),
+            "doors": PushSourceMetrics(),
         },
         failures=(FailedTest(test="distance(A, B) < 5", count=1, sample="A = None"),),
     ),
@@ -159,24 +174,24 @@ FIGURES = Figures(
 
 
 def test_figures_of_situations_come_back_as_they_were() -> None:
-    assert decode_figures(FIGURES.encode()) == FIGURES
-    assert decode_figures(b'{"engine": "edge", "situations": {"policies": 5}}') is None
+    assert decode_metrics(FIGURES.encode()) == FIGURES
+    assert decode_metrics(b'{"engine": "edge", "situations": {"policies": 5}}') is None
 
 
 def test_of_very_many_policies_those_go_to_the_bus_that_most_is_to_be_said_of() -> None:
-    policies = {f"p{number}": PolicyFigures(opened=number) for number in range(1_000)}
-    policies["broken"] = PolicyFigures(state="stopped")
-    figures = replace(FIGURES, situations=SituationFigures(running=1_000, stopped=1, opened=499_500, policies=policies))
-    found = decode_figures(figures.encode())
+    policies = {f"p{number}": PolicyMetrics(opened=number) for number in range(1_000)}
+    policies["broken"] = PolicyMetrics(state="stopped")
+    figures = replace(FIGURES, situations=DetectionMetrics(running=1_000, stopped=1, opened=499_500, policies=policies))
+    found = decode_metrics(figures.encode())
     assert found is not None
     assert len(found.situations.policies) == 200
     assert list(found.situations.policies)[:2] == ["broken", "p999"]
     assert found.situations.opened == 499_500
-    assert "… 981 more" in text_of(show_situations(found))
+    assert "… 981 more" in text_of(show_policy_metrics(found))
 
 
 def test_people_see_how_policies_are() -> None:
-    shown = text_of(show_situations(FIGURES))
+    shown = text_of(show_policy_metrics(FIGURES))
     rows = [line.split() for line in shown.splitlines()]
     assert ["guests", "running", "1.1", "s", "ago", "seen", "1", "3", "5", "2"] in rows
     assert "old is stopped: S150 There is no concept `lorry`." in shown
@@ -188,7 +203,7 @@ def test_people_see_how_policies_are() -> None:
 
 def test_the_run_tells_of_situations_where_there_are_policies() -> None:
     assert "situations 3 (1 open)" in show_line(FIGURES)
-    assert "situations" not in show_line(Figures(engine="edge"))
+    assert "situations" not in show_line(RunMetrics(engine="edge"))
     live = text_of([show_live("plant", FIGURES, None, (), 5)])
     assert "1 open, 1 policy, 1 stopped, 2 events too late" in live
     summary = text_of(show_summary(FIGURES))

@@ -2,18 +2,18 @@ from __future__ import annotations
 
 import datetime as dt
 
-from situ.situation.enrichment.rows import concat, from_blob, make_rows, no_rows, read_rows, to_blob
-from situ.situation.policies.leaves import Leaf, Scalar
-from situ.types.model import DOUBLE, POINT, STRING, TIMESTAMP, ListOf
+from situ.lang.types.model import DOUBLE, POINT, STRING, TIMESTAMP, ListOf
+from situ.policies.enrichment.rows import concat, from_blob, make_rows, no_rows, read_rows, to_blob
+from situ.policies.plan import Leaf, LeafScalar
 
 LEAF = Leaf(
     concept="person",
     attribute="position",
     scalars=(
-        Scalar(path=("id",), type=STRING),
-        Scalar(path=("position", "x"), type=DOUBLE),
-        Scalar(path=("shape", "points"), type=ListOf(POINT)),
-        Scalar(path=("since",), type=TIMESTAMP),
+        LeafScalar(path=("id",), type=STRING),
+        LeafScalar(path=("position", "x"), type=DOUBLE),
+        LeafScalar(path=("shape", "points"), type=ListOf(POINT)),
+        LeafScalar(path=("since",), type=TIMESTAMP),
     ),
 )
 ROWS = [

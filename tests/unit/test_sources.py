@@ -12,23 +12,23 @@ from typing import Any
 
 import pytest
 
-from situ.deployment import Deployment, difference
-from situ.documents import parse_json, parse_yaml, substitute
-from situ.errors import Problems, SituError
-from situ.expr.check import check
-from situ.expr.emit_python import compile_value
-from situ.expr.faults import find_faults
-from situ.expr.interpret import interpret
-from situ.expr.scope import Scope, Variable
-from situ.quantities import format_duration
+from situ.lang.documents import parse_json, parse_yaml, substitute
+from situ.lang.expr.checker.check import check
+from situ.lang.expr.emit.python import compile_value
+from situ.lang.expr.faults import find_faults
+from situ.lang.expr.interpret import interpret
+from situ.lang.expr.scope import NameScope, Variable
+from situ.lang.problems import Problems, SituError
+from situ.lang.quantities import format_duration
+from situ.lang.types.model import DATE, DOUBLE, STRING, TIMESTAMP, ListOf, Named
+from situ.lang.types.resolve import load_types
+from situ.lang.types.table import Types
+from situ.model import Deployment, diff_deployments
 from situ.settings import Settings
-from situ.sources import Kind, Source, Table, load_sources, make_table
+from situ.sources import Source, SourceKind, Table, load_sources, make_table
 from situ.sources.load import sources_from_json
 from situ.sources.model import may_be_as_of, may_be_key, sources_as_json
-from situ.sources.statement import is_table, read_statement
-from situ.types.load import load_types
-from situ.types.model import DATE, DOUBLE, STRING, TIMESTAMP, ListOf, Named
-from situ.types.table import Types
+from situ.sources.queries import is_table, read_statement
 
 TYPES_FILE = parse_yaml(
     dedent("""
@@ -88,12 +88,12 @@ class TestDeclarations:
         )
         assert list(found) == ["badges", "fx_rates", "persons"]
         badges, rates, persons = found.values()
-        assert (badges.kind, badges.url, badges.max_age) == (Kind.SQL, "${PEOPLE_DB}", timedelta(minutes=1))
+        assert (badges.kind, badges.url, badges.max_age) == (SourceKind.SQL, "${PEOPLE_DB}", timedelta(minutes=1))
         assert badges.place == "SELECT tag, person FROM badges"
         assert [str(each.type) for each in badges.columns] == ["string", "TagId"]
-        assert (rates.kind, rates.key, rates.as_of) == (Kind.PARQUET, ("quote", "base"), "valid_from")
+        assert (rates.kind, rates.key, rates.as_of) == (SourceKind.PARQUET, ("quote", "base"), "valid_from")
         assert (persons.kind, persons.place, persons.key, persons.max_age) == (
-            Kind.CSV, "people.csv", ("nr",), timedelta(0),
+            SourceKind.CSV, "people.csv", ("nr",), timedelta(0),
         )  # fmt: skip
         assert persons.location is not None
         assert persons.row.name == ""
@@ -200,7 +200,7 @@ class TestDeclarations:
         )
         assert Deployment.from_json(json.loads(json.dumps(old.as_json()))) == old
         assert old.digest != new.digest
-        (change,) = difference(old, new)
+        (change,) = diff_deployments(old, new)
         assert str(change) == "source s changed"
         assert [(each.part, each.before, each.after) for each in change.details] == [("a", "int", "long")]
         assert change.before == "csv: a.csv, columns: {a: int, b: string}"
@@ -453,7 +453,7 @@ class TestTables:
             source("{id: string, x: double m, role: optional string, at: optional Corner}"),
             {"id": ["a", "b"], "x": [1, 2], "role": ["guest", None], "at": [{"x": 5}, None]},
         )
-        scope = Scope(variables={"cam": Variable(type=table.row)}, types=TYPES)
+        scope = NameScope(variables={"cam": Variable(type=table.row)}, types=TYPES)
         tree = check("struct(cam.x * 2 AS x, coalesce(cam.role, 'none') AS role, cam.at.x AS far)", scope).tree()
         expected = [{"x": 2.0, "role": "guest", "far": 5.0}, {"x": 4.0, "role": "none", "far": None}]
         compiled = compile_value(tree, ["cam"]).call

@@ -6,18 +6,15 @@ import math
 
 import pytest
 
-from situ.quality.expectation import Expectation, Need
-from situ.quality.listed import asked_by
-from situ.quality.matching import State
-from situ.quality.pools import Pool
-from situ.quality.profile import Capability, Profile
-from situ.quality.property import Property
-from situ.quality.rows import Columns
-from situ.quality.standing import Standing
+from situ.quality.match.match_index import MatchIndex
+from situ.quality.match.point_matrix import PropertyColumns, floors_of
+from situ.quality.match.pools import Pool
+from situ.quality.match.satisfaction import Satisfaction
+from situ.quality.model.declarations import Capability, Expectation, Need, Profile, QualityProperty
 
-A = Property(name="a", lo=0, hi=10, maximise=False)
-B = Property(name="b", lo=0, hi=10, maximise=False)
-RATE = Property(name="rate", lo=0, hop="worst")
+A = QualityProperty(name="a", lo=0, hi=10, maximise=False)
+B = QualityProperty(name="b", lo=0, hi=10, maximise=False)
+RATE = QualityProperty(name="rate", lo=0, hop="worst")
 POOL = frozenset({"here"})
 
 PUBLISHERS = {
@@ -76,14 +73,14 @@ def test_two_brokers_keep_the_same_two_publishers_in_both_skylines() -> None:
 
 
 def test_five_expectations_of_five_publishers() -> None:
-    standing = Standing()
+    standing = MatchIndex()
     standing.put_many([(publisher(name), "here") for name in PUBLISHERS], [(expectation(name), POOL) for name in ASKED])
     assert standing.states() == {
-        "X1": State.SATISFIABLE,
-        "X2": State.SATISFIED,
-        "X3": State.SATISFIED,
-        "X4": State.UNSATISFIED,
-        "X5": State.SATISFIABLE,
+        "X1": Satisfaction.SATISFIABLE,
+        "X2": Satisfaction.SATISFIED,
+        "X3": Satisfaction.SATISFIED,
+        "X4": Satisfaction.UNSATISFIED,
+        "X5": Satisfaction.SATISFIABLE,
     }
     assert standing.candidates("X2")[0] == ("P2/t",)
     assert standing.candidates("X3")[0] == ("P1/t",)
@@ -97,39 +94,43 @@ def test_by_current_values_alone_a_need_of_80_would_look_unsatisfied_and_by_reac
     pool.put(rate("A", 40, 50, 50))
     pool.put(rate("B", 10, 30, 100))
     assert members(pool) == ({"A/t"}, {"B/t"})
-    standing = Standing()
+    standing = MatchIndex()
     standing.put_many(
         [(rate("A", 40, 50, 50), "here"), (rate("B", 10, 30, 100), "here")],
         [(wanting("eighty", 80), POOL), (wanting("forty", 40), POOL)],
     )
-    assert standing.state("eighty") is State.SATISFIABLE
+    assert standing.state("eighty") is Satisfaction.SATISFIABLE
     assert standing.witness("eighty") == "B/t"
-    assert standing.state("forty") is State.SATISFIED
+    assert standing.state("forty") is Satisfaction.SATISFIED
     assert standing.witness("forty") == "A/t"
 
 
 def test_a_profile_that_dominates_but_is_in_another_pool_hides_nobody() -> None:
-    standing = Standing()
+    standing = MatchIndex()
     standing.put_profile(rate("best", 100, 100, 100), "elsewhere")
     standing.put_profile(rate("good", 10, 10, 10), "here")
     standing.put_expectation(wanting("x", 10), POOL)
     standing.put_expectation(wanting("y", 50), POOL)
     standing.put_expectation(wanting("z", 50), POOL | {"elsewhere"})
-    assert [standing.state(id) for id in "xyz"] == [State.SATISFIED, State.UNSATISFIED, State.SATISFIED]
+    assert [standing.state(id) for id in "xyz"] == [
+        Satisfaction.SATISFIED,
+        Satisfaction.UNSATISFIED,
+        Satisfaction.SATISFIED,
+    ]
 
 
 def test_an_empty_need_is_satisfied_by_whoever_is_there() -> None:
-    standing = Standing()
+    standing = MatchIndex()
     nothing = Expectation(id="x", subscription="x/s")
     assert standing.put_expectation(nothing, POOL) == {"x"}
-    assert standing.state("x") is State.UNSATISFIED
+    assert standing.state("x") is Satisfaction.UNSATISFIED
     assert standing.put_profile(Profile(publisher="p", type="t"), "here") == {"x"}
-    assert standing.state("x") is State.SATISFIED
+    assert standing.state("x") is Satisfaction.SATISFIED
     assert standing.drop_profile("p/t") == {"x"}
 
 
 def test_whoever_asks_for_a_property_at_its_worst_wants_it_to_be_there() -> None:
-    standing = Standing()
+    standing = MatchIndex()
     worst = Expectation(
         id="x",
         subscription="x/s",
@@ -137,24 +138,24 @@ def test_whoever_asks_for_a_property_at_its_worst_wants_it_to_be_there() -> None
     )
     standing.put_expectation(worst, POOL)
     standing.put_profile(rate("p", 1, 1, 1), "here")
-    assert standing.state("x") is State.UNSATISFIED
+    assert standing.state("x") is Satisfaction.UNSATISFIED
     both = {
         A.id: Capability(about=A, lb=0, ub=math.inf, cv=math.inf),
         RATE.id: Capability(about=RATE, lb=0, ub=0, cv=0),
     }
     standing.put_profile(Profile(publisher="q", type="t", capabilities=both), "here")
-    assert standing.state("x") is State.SATISFIED
+    assert standing.state("x") is Satisfaction.SATISFIED
 
 
 def test_floors_of_many_are_the_floors_of_each() -> None:
     asking = [expectation(name) for name in ASKED] + [wanting("low", -math.inf), wanting("high", math.inf)]
-    columns = Columns()
-    (floors,) = asked_by(asking).of(range(len(asking)), columns)
+    columns = PropertyColumns()
+    (floors,) = floors_of(asking).of(range(len(asking)), columns)
     assert floors.tolist() == columns.matrix([each.asked for each in asking]).tolist()
 
 
 def test_what_is_gone_leaves_nothing_behind() -> None:
-    standing = Standing()
+    standing = MatchIndex()
     for _ in range(3):
         standing.put_many([(rate("p", 1, 1, 1), "here")], [(wanting("x", 1), POOL)])
         standing.drop_expectation("x")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from situ.edge.taken import RECENT, StepsTaken
+from situ.edge.detect_checkpoint import RECENT, TakenSteps
 
 
 def test_steps_and_what_was_passed_are_written_down_once() -> None:
-    taken = StepsTaken()
+    taken = TakenSteps()
     taken.step(10, (1, 2))
     taken.passed(3)
     taken.passed(4)
@@ -20,7 +20,7 @@ def test_steps_and_what_was_passed_are_written_down_once() -> None:
 
 
 def test_of_what_was_taken_long_ago_it_is_known_without_remembering_each() -> None:
-    taken = StepsTaken()
+    taken = TakenSteps()
     taken.know_between(1, 3 * RECENT)
     recent = taken.recent
     assert len(recent) == RECENT

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from situ.edge.strategies import known_strategies, load_strategies
 from situ.project.check import check_folder
-from situ.quality.declared import Strategy
-from situ.quality.problem import Problem
-from situ.quality.strategies.named import NAMED
+from situ.quality.allocation.strategies import BUILT_IN_STRATEGIES
+from situ.quality.model.allocation_problem import AllocationProblem
+from situ.quality.model.declarations import Strategy
+from situ.router.strategy_plugins import known_strategies, load_strategies
 from tests.project_files import write
 
 MODULE = """
-from situ.quality.problem import Plan
+from situ.quality.model.allocation_problem import Plan
 
 def decide(problem):
     return Plan(cost=problem.strategy.options["price"])
@@ -46,15 +46,17 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_built_in_is_there_and_stays(installed: None) -> None:
-    assert known_strategies() == (*NAMED, "night")
+    assert known_strategies() == (*BUILT_IN_STRATEGIES, "night")
     found = load_strategies()
-    assert found["pareto"] is NAMED["pareto"]
-    problem = Problem(expectations=(), profiles={}, pools={}, relevant={}, strategy=Strategy(options={"price": 3.0}))
+    assert found["pareto"] is BUILT_IN_STRATEGIES["pareto"]
+    problem = AllocationProblem(
+        expectations=(), profiles={}, pools={}, relevant={}, strategy=Strategy(options={"price": 3.0})
+    )
     assert found["night"](problem).cost == 3.0
 
 
 def test_what_fails_is_told(installed: None, caplog: pytest.LogCaptureFixture) -> None:
-    problem = Problem(expectations=(), profiles={}, pools={}, relevant={})
+    problem = AllocationProblem(expectations=(), profiles={}, pools={}, relevant={})
     with pytest.raises(KeyError):
         load_strategies()["night"](problem)
     assert "The strategy night failed; pareto decides in its place." in caplog.text

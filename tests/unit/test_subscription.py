@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from situ.documents import parse_yaml
-from situ.errors import Problem, Problems, render
-from situ.expr.definitions import load_functions
-from situ.expr.limits import DEFAULT_LIMITS, Limits
-from situ.subscription import Advertisement, Client, Clients, Subscription
-from situ.subscription.load import load_clients
+from situ.lang.documents import parse_yaml
+from situ.lang.expr.definitions import load_functions
+from situ.lang.expr.limits import DEFAULT_LIMITS, ExpressionLimits
+from situ.lang.problems import Problem, Problems, render
+from situ.routing import Advertisement, ClientDeclaration, Clients, Subscription
+from situ.routing.load import load_clients
 from tests.types_files import types_of
 
 TYPES = types_of(
@@ -32,7 +32,7 @@ FUNCTIONS = load_functions(
 ).callable
 
 
-def load(*texts: str, limits: Limits = DEFAULT_LIMITS) -> tuple[Clients, tuple[Problem, ...]]:
+def load(*texts: str, limits: ExpressionLimits = DEFAULT_LIMITS) -> tuple[Clients, tuple[Problem, ...]]:
     problems = Problems()
     documents = [parse_yaml(dedent(text), f"clients/{number}.yaml") for number, text in enumerate(texts, 1)]
     return load_clients(documents, TYPES, FUNCTIONS, problems, limits=limits), problems.sorted()
@@ -61,7 +61,7 @@ def test_clients_with_what_they_publish_and_want() -> None:
         """
     )
     assert not problems
-    assert dict(clients.clients) == {name: Client(name=name) for name in ("desk", "reader-7", "watcher")}
+    assert dict(clients.clients) == {name: ClientDeclaration(name=name) for name in ("desk", "reader-7", "watcher")}
     assert dict(clients.advertisements) == {
         "reader-7/seen": Advertisement(client="reader-7", name="seen", type="Sighting")
     }
@@ -228,7 +228,7 @@ def test_what_is_never_true_runs_with_a_warning() -> None:
 def test_limits_of_the_project_hold() -> None:
     text = "clients: {a: {subscriptions: {s: {types: [Sighting], where: 'at.x > 1 m AND at.y > 2 m'}}}}"
     assert codes(load(text)[1]) == []
-    assert codes(load(text, limits=Limits(nodes=4))[1]) == ["INT602 X108"]
+    assert codes(load(text, limits=ExpressionLimits(nodes=4))[1]) == ["INT602 X108"]
 
 
 @pytest.mark.parametrize(

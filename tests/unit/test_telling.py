@@ -5,13 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from situ.event.row import Row
-from situ.situation.meaning.detection import Cause, Detection
-from situ.situation.meaning.lifecycle import step
-from situ.situation.meaning.telling import TYPES, sentence, situation_data
-from situ.situation.policies.policy import Policy
-from situ.types.decode import decode
-from situ.types.reserved import RESERVED_EVENTS
-from situ.types.table import Types
+from situ.lang.types.json_codec import decode
+from situ.lang.types.table import RESERVED_EVENTS, Types
+from situ.policies.lifecycle import SITUATION_TYPES, situation_data, situation_sentence, step
+from situ.policies.model import Cause, Detection, Policy
 from tests import domains
 from tests.domains import UNACCOMPANIED_GUEST
 
@@ -43,7 +40,7 @@ def test_its_events_are_of_the_declared_types() -> None:
     assert not state
     assert [each.stage.value for each in told] == ["opened", "continued", "closed"]
     for each in told:
-        type = RESERVED_EVENTS[TYPES[each.stage]]
+        type = RESERVED_EVENTS[SITUATION_TYPES[each.stage]]
         data = msgspec.json.decode(situation_data(each, policy, [row()]))
         value = decode(type, data, Types(types={}))
         assert value["bindings"] == [
@@ -61,7 +58,10 @@ def test_its_events_are_of_the_declared_types() -> None:
 
 def test_sentences_name_who_it_is_and_what_was_missing() -> None:
     policy = security()
-    said = sentence(policy, guest().bindings)
+    said = situation_sentence(policy, guest().bindings)
     assert said == ("A 17 is inside R r4; within 5 s there was no B with: A 17 is within 5 m of B and B is inside R r4")
     _, told = step({}, [guest(), guest(6 * SECOND)], 100 * SECOND, policy.hold)
-    assert [sentence(policy, guest().bindings, each).split(":")[0] for each in told[1:]] == ["still", "over after 1 s"]
+    assert [situation_sentence(policy, guest().bindings, each).split(":")[0] for each in told[1:]] == [
+        "still",
+        "over after 1 s",
+    ]

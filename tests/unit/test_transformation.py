@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from situ.errors import Problems
-from situ.expr.tree import Read
-from situ.interpretation.contexts import Contexts
-from situ.interpretation.convert import Converter
-from situ.interpretation.model import Direction
-from situ.interpretation.transformation import Transformation, transformations
+from situ.contexts.model import Direction
+from situ.contexts.table import Contexts
+from situ.contexts.transform.converter import Converter
+from situ.contexts.transform.transformation import Transformation, transformations
+from situ.lang.expr.tree import Read
+from situ.lang.problems import Problems
 from tests.context_files import LOGISTICS, load
 
 ENVELOPE: Mapping[str, Any] = {"id": "1", "source": "truck-7", "type": "T"}

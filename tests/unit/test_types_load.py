@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from situ.errors import render
-from situ.types.decode import decoder
-from situ.types.model import DOUBLE, PLANAR, STRING, Decimal, ListOf, Named, Struct
-from situ.types.table import built_in
-from situ.units import Units
+from situ.lang.problems import render
+from situ.lang.types.json_codec import decoder
+from situ.lang.types.model import DOUBLE, PLANAR, STRING, Decimal, ListOf, Named, Struct
+from situ.lang.types.table import built_in
+from situ.lang.units import Units
 from tests.types_files import faults, load, types_of
 
 LOGISTICS = """

@@ -9,17 +9,15 @@ import jsonschema
 import pyarrow as pa
 import pytest
 
-from situ.documents import parse_json
-from situ.errors import Problem, Problems
-from situ.types.arrow_schema import arrow_schema, arrow_type
-from situ.types.decode import check_value
-from situ.types.json_schema import export_event, export_types
-from situ.types.json_schema_import import import_schema
-from situ.types.layout import columns
-from situ.types.model import Struct
-from situ.types.print import print_types
-from situ.types.spark_schema import spark_schema, spark_type
-from situ.types.table import Types
+from situ.lang.documents import parse_json
+from situ.lang.problems import Problem, Problems
+from situ.lang.types.arrow_schema import arrow_schema, arrow_type
+from situ.lang.types.declaration import print_types
+from situ.lang.types.json_codec import check_value
+from situ.lang.types.json_schema import export_event, export_types, import_schema
+from situ.lang.types.layout import columns, spark_schema, spark_type
+from situ.lang.types.model import Struct
+from situ.lang.types.table import Types
 from tests.types_files import types_of
 
 PLANT = """

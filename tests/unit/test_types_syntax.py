@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from situ.errors import Location, SituError
-from situ.types.model import Decimal
-from situ.types.syntax import (
+from situ.lang.problems import Location, SituError
+from situ.lang.types.model import (
     AttributeText,
+    Decimal,
     DecimalRef,
     HeadText,
     ListRef,

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from situ.types.model import DOUBLE, STRING, ListOf, Named, Struct
-from situ.types.order import Circle, dependency_order, entangled
-from situ.types.print import print_type, print_types
-from situ.types.table import Types
+from situ.lang.types.declaration import print_type, print_types
+from situ.lang.types.dependency_order import Circle, dependency_order, entangled
+from situ.lang.types.model import DOUBLE, STRING, ListOf, Named, Struct
+from situ.lang.types.table import Types
 from tests.types_files import types_of
 
 BUILDING = """

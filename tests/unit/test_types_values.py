@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from situ.errors import SituError
-from situ.types.decode import MOST_PROBLEMS, Extra, check_value, decode, decoder
-from situ.types.encode import encode, encoder
-from situ.types.event_data import EventData
-from situ.types.model import (
+from situ.lang.problems import SituError
+from situ.lang.types.json_codec import MOST_PROBLEMS, Extra, check_value, decode, decoder, encode, encoder
+from situ.lang.types.lookup import EventData
+from situ.lang.types.model import (
     BOOLEAN,
     BYTES,
     DATE,
@@ -31,7 +30,7 @@ from situ.types.model import (
     Struct,
     Type,
 )
-from situ.types.table import Types
+from situ.lang.types.table import Types
 from tests.types_files import types_of
 
 PRICE = Decimal(5, 2)

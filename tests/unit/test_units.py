@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from situ.units import IncompatibleUnits, Unit, Units, UnknownUnit, _table, atom_from_pint, conversion
+from situ.lang.units import IncompatibleUnits, Unit, Units, UnknownUnit, _table, atom_from_pint, conversion
 
 UNITS = Units({"EUR": "currency", "USD": "currency", "building_a": "label"})
 
@@ -102,7 +102,7 @@ def test_products_and_quotients_cancel() -> None:
 
 
 def test_the_catalogue_of_units_is_loaded_only_when_one_is_read() -> None:
-    code = "import sys, situ.units, situ.expr.check; assert 'pint' not in sys.modules"
+    code = "import sys, situ.lang.units, situ.lang.expr.checker.check; assert 'pint' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -126,6 +126,6 @@ def test_units_that_are_not_in_the_table_are_read_all_the_same() -> None:
 
 
 def test_what_people_write_is_read_without_pint() -> None:
-    program = "import sys\nfrom situ.units import Units, _familiar\nunits = Units()\n"
+    program = "import sys\nfrom situ.lang.units import Units, _familiar\nunits = Units()\n"
     program += "for name in _familiar():\n    units.parse(name)\nassert 'pint' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)

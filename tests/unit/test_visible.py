@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from situ.tags import ANY, TagSet
-from situ.visibility.bits import NO_NUMBERS
-from situ.visibility.compile import compile_visibility, number_filters
-from situ.visibility.graph import Dimension, Filter, Link, Scope, ScopeGraph
-from situ.visibility.hops import Brokers, delivery_path, transformation_path, travel
-from situ.visibility.plan import Verdict
-from situ.visibility.reference import visible
-from situ.visibility.stamping import RootEvent, Stamping
+from situ.lang.tags import ANY, TagSet
+from situ.scopes.filter_sets import NO_NUMBERS
+from situ.scopes.graph import BoundaryFilter, Dimension, Scope, ScopeGraph, ScopeLink
+from situ.scopes.stamp import RootEvent, Stamper
+from situ.scopes.visibility_plan import Verdict, compile_visibility, number_filters
+from tests.oracles.visibility import Brokers, delivery_path, transformation_path, travel, visible
 from tests.scopes import EVERYTHING, FILTERS, PAPER, PAPER_BROKERS, dimension, graph_of, tags
 
 ROWS = [
@@ -28,7 +26,7 @@ def sees(graph: ScopeGraph, producer: str | TagSet, consumer: str | TagSet, even
     sub = tags(consumer, graph) if isinstance(consumer, str) else consumer
     expected = visible(graph, event, ad, sub)
     plan = compile_visibility(graph, [ad], [sub], number_filters(graph, NO_NUMBERS))
-    assert plan.pair(ad, sub).visible(Stamping(FILTERS, plan.numbers, plan.stamped).bits(event)) == expected
+    assert plan.pair(ad, sub).visible(Stamper(FILTERS, plan.numbers, plan.stamped).bits(event)) == expected
     everywhere = frozenset(scope for each in graph.dimensions.values() for scope in each.scopes)
     one = Brokers(neighbours={"b": ()}, overlays={"b": everywhere})
     assert (travel(graph, event, one, (ad, "b"), (sub, "b")) is not None) == expected
@@ -185,9 +183,9 @@ def test_the_filters_of_the_highest_scope_are_not_asked_and_traffic_inside_a_sco
 
 
 def test_filters_of_links_add_to_those_of_interfaces() -> None:
-    severe, acme = Filter(text="severity >= 4"), Filter(text="vendor = 'acme'")
+    severe, acme = BoundaryFilter(text="severity >= 4"), BoundaryFilter(text="vendor = 'acme'")
     member = Scope(
-        name="a", containers=("r", "t"), output=severe, input=severe, links=(("r", Link(up=acme, down=acme)),)
+        name="a", containers=("r", "t"), output=severe, input=severe, links=(("r", ScopeLink(up=acme, down=acme)),)
     )
     graph = graph_of(Dimension(name="d", scopes={"a": member, "r": Scope(name="r"), "t": Scope(name="t")}))
     for ends in (("a", "r"), ("r", "a")):

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from situ.interpretation.convert import Converter
-from situ.interpretation.reference import transform
-from situ.types.encode import encode
+from situ.contexts.transform.converter import Converter
+from situ.lang.types.json_codec import encode
+from tests.oracles.transformation import transform
 from tests.transformations import ENVELOPE
 from tests.unit.test_resolution import ROWS
 from tests.worked_examples import Example, at, competing, logistics

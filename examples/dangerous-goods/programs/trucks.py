@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import situ
-from situ.edge.node import Node
+from situ.client.client import Client
 
 PROJECT = Path(__file__).parents[1]
 SECONDS = 90
@@ -63,7 +63,7 @@ def drive() -> Iterator[tuple[int, str, str, dict[str, Any]]]:
             yield second, *said(trucks[truck], x, y)
 
 
-async def publish(nodes: Mapping[str, Node], start: datetime, speed: float = math.inf) -> int:
+async def publish(nodes: Mapping[str, Client], start: datetime, speed: float = math.inf) -> int:
     """Publish it all, and say how much that is; nobody gets ahead of the others by more than a second."""
     loop = asyncio.get_running_loop()
     begin, published = loop.time(), 0

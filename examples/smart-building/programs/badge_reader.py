@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import situ
-from situ.quality.feedback import Advice
+from situ.quality.negotiation.feedback import Advice
 
 PROJECT = Path(__file__).parents[1]
 

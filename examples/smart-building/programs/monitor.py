@@ -12,9 +12,9 @@ import asyncio
 from pathlib import Path
 
 import situ
-from situ.edge.event import Event
-from situ.edge.node import Node
-from situ.quality.feedback import StateChange
+from situ.client.client import Client
+from situ.client.events import Event
+from situ.quality.negotiation.feedback import StateChange
 
 PROJECT = Path(__file__).parents[1]
 CONFIDENCE = {"lb": 75, "ub": 95}
@@ -25,7 +25,7 @@ ALERT = {"rate": {"lb": 30, "ub": 45}, "confidence": CONFIDENCE}
 class Desk:
     """Expects more as long as something is wrong."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Client) -> None:
         self.node = node
         self.open: set[str] = set()
 

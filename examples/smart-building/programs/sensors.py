@@ -18,10 +18,11 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from simulator import load_building, simulate
+
 import situ
-from situ.edge.node import Node
-from situ.errors import SituError
-from situ.testing.building import load_building, simulate
+from situ.client.client import Client
+from situ.lang.problems import SituError
 
 PROJECT = Path(__file__).parents[1]
 TYPES = ("TagSeen", "FaceSeen", "DoorUsed", "RoomClimate")
@@ -48,7 +49,7 @@ async def main() -> None:
     loop = asyncio.get_running_loop()
     begin, published = loop.time(), 0
     async with AsyncExitStack() as stack:
-        nodes: dict[str, Node] = {}
+        nodes: dict[str, Client] = {}
         shown: set[str] = set()
         for arrivals, lines in simulation.timed_lines(span=timedelta(milliseconds=250) * options.speed):
             await asyncio.sleep(begin + arrivals[0] / 1e6 / options.speed - loop.time())

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from situ.bus.folder_lock import STATE, private_folder
-from situ.errors import Problem
+from situ.lang.problems import Problem
 
 ACTIONS = STATE / "actions"
 WAITING, FAILED, AGAIN, TRIED = "waiting", "failed", "again", "tried"
@@ -30,7 +30,7 @@ _KEY = re.compile(r"[0-9a-zA-Z][0-9a-zA-Z.-]{0,199}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ActionRequest:
     """One thing to do, as an engine asked for it. ``about`` is the data of the ``situ.action`` event."""
 
     key: str
@@ -63,7 +63,7 @@ class Request:
     def time(self) -> str:
         return str(self.about["time"])
 
-    def tried(self, problem: Problem | None, target: str, attempts: int) -> Request:
+    def tried(self, problem: Problem | None, target: str, attempts: int) -> ActionRequest:
         """With what came of an attempt."""
         said = {} if problem is None else {"code": problem.code.code, "message": problem.message, "hint": problem.hint}
         return replace(self, problem=said, target=target, attempts=attempts)
@@ -79,7 +79,7 @@ class Request:
         }
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Request:
+    def from_json(cls, stored: Mapping[str, Any]) -> ActionRequest:
         """What :meth:`as_json` gave; KeyError, TypeError or ValueError for what it cannot have given."""
         if not _KEY.fullmatch(stored["key"]):
             raise ValueError("its key is none")
@@ -93,7 +93,7 @@ class Request:
         )
 
 
-class Asked:
+class ActionQueue:
     """The folder of the requests of one project."""
 
     def __init__(self, folder: Path) -> None:
@@ -121,13 +121,13 @@ class Asked:
 
     # ── requests ──
 
-    def keep(self, request: Request, state: str = WAITING) -> None:
+    def keep(self, request: ActionRequest, state: str = WAITING) -> None:
         """It is there for the next process when this returns."""
         folder = self._folder / state
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / f"{request.key}.json", {"format": _FORMAT, **request.as_json()})
 
-    def note(self, request: Request) -> None:
+    def note(self, request: ActionRequest) -> None:
         """It still waits, and this became of it so far."""
         self.keep(request, TRIED)
 
@@ -135,7 +135,7 @@ class Asked:
         self.drop(key, WAITING)
         self.drop(key, TRIED)
 
-    def fail(self, request: Request) -> None:
+    def fail(self, request: ActionRequest) -> None:
         """It is given up, unless somebody dropped it meanwhile."""
         self.keep(request, FAILED)
         if not self.drop(request.key, WAITING):
@@ -151,7 +151,7 @@ class Asked:
             return False
         return True
 
-    def taken_again(self) -> list[Request]:
+    def taken_again(self) -> list[ActionRequest]:
         """Those that are to be tried once more, which wait from now on, in the order of the log."""
         found = list(self.all(AGAIN))
         for each in found:
@@ -172,7 +172,7 @@ class Asked:
             return False
         return True
 
-    def find(self, key: str) -> tuple[Request, str] | None:
+    def find(self, key: str) -> tuple[ActionRequest, str] | None:
         """A request and its state."""
         for state in (FAILED, AGAIN, WAITING):
             with suppress(FileNotFoundError, ValueError):
@@ -180,7 +180,7 @@ class Asked:
                 return None if found is None else (self._tried(found, state), state)
         return None
 
-    def all(self, state: str) -> Iterator[Request]:
+    def all(self, state: str) -> Iterator[ActionRequest]:
         """In the order of the log; what cannot be read is left out, and said."""
         files = sorted((self._folder / state).glob("*.json"))
         read = [request for file in files if (request := _read_or_none(file)) is not None]
@@ -191,7 +191,7 @@ class Asked:
         folder = self._folder / state
         return sum(file.suffix == ".json" for file in folder.iterdir()) if folder.is_dir() else 0
 
-    def _tried(self, request: Request, state: str) -> Request:
+    def _tried(self, request: ActionRequest, state: str) -> ActionRequest:
         """With what became of it so far, if it waits."""
         file = self._file(request.key, TRIED)
         return request if state != WAITING else _read_or_none(file) or request
@@ -213,18 +213,80 @@ def _write(file: Path, content: Mapping[str, Any]) -> None:
     new.replace(file)
 
 
-def _read_or_none(file: Path) -> Request | None:
+def _read_or_none(file: Path) -> ActionRequest | None:
     with suppress(FileNotFoundError):  # it was done meanwhile
         return _read(file)
     return None
 
 
-def _read(file: Path) -> Request | None:
+def _read(file: Path) -> ActionRequest | None:
     try:
         stored = json.loads(file.read_text(encoding="utf-8"))
         if stored["format"] != _FORMAT:
             raise ValueError(f"its format is {stored['format']}")
-        return Request.from_json(stored)
+        return ActionRequest.from_json(stored)
     except (ValueError, KeyError, TypeError) as error:
         _log.warning("%s cannot be read: %s", file, error)
         return None
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Actions that wait or failed, as commands speak of them: from the files of the project, whoever runs.
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedAction:
+    """A request and where it stands: ``waiting`` or ``failed``."""
+
+    request: ActionRequest
+    state: str
+
+    @property
+    def key(self) -> str:
+        return self.request.key
+
+    @property
+    def policy(self) -> str:
+        return self.request.policy
+
+    def as_json(self) -> dict[str, Any]:
+        request = self.request
+        return {
+            "key": request.key,
+            "state": self.state,
+            "verb": request.verb,
+            "action": request.action,
+            "policy": request.policy,
+            "situation": request.situation,
+            "time": request.time,
+            "bindings": {each["alias"]: each["id"] for each in request.about["bindings"]},
+            "target": request.target or None,
+            "attempts": request.attempts,
+            "problem": dict(request.problem) or None,
+        }
+
+
+def queued_actions(asked: ActionQueue) -> list[QueuedAction]:
+    """In the order in which they were asked for."""
+    return sorted(_all(asked), key=lambda each: (each.request.pos, each.key))
+
+
+def find_action(asked: ActionQueue, key: str) -> QueuedAction | None:
+    found = asked.find(key)
+    return None if found is None else QueuedAction(found[0], _STATES[found[1]])
+
+
+def count_actions(asked: ActionQueue) -> dict[str, int]:
+    """How many wait, and how many failed."""
+    return {
+        "waiting": sum(asked.count(state) for state, said in _STATES.items() if said == "waiting"),
+        "failed": asked.count(FAILED),
+    }
+
+
+_STATES = {WAITING: "waiting", AGAIN: "waiting", FAILED: "failed"}
+
+
+def _all(asked: ActionQueue) -> Iterator[QueuedAction]:
+    for state, said in _STATES.items():
+        yield from (QueuedAction(each, said) for each in asked.all(state))

@@ -1,41 +1,240 @@
-"""Doing what policies ask for that is no event: requests to addresses, lines of the log, policies deleted or suspended.
+"""``.situ/logs/actions.log``: what policies log, each line once, whatever breaks.
 
-Requests are read from the root log and kept on disk before the log counts as read; each is taken from there when it is
-done. So whatever is killed in between, every request is done at least once, with the same key each time. Those of one
-situation are done one after the other. An address that does not answer holds up nobody else: a few requests at most are
-under way to each host, and one that waits for its next try takes no place. What cannot be done is kept and can be
-looked at (:mod:`situ.host.asked`).
+A line ends with the key of its request, and counts when it ends at all. So a request that is still kept when a process
+begins is either in the file, whole, and done, or it is not. A few files that never grow beyond a size.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import json
 import logging
 import os
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from situ.app.action_queue import FAILED, TRIED, WAITING, ActionQueue, ActionRequest, is_key
+from situ.app.webhook import WebhookResponse, host_of, send_request
+from situ.bus.failure_log import InternalErrors
+from situ.bus.folder_lock import private_folder
 from situ.bus.interface import Bus
-from situ.bus.names import MIXED, Names
-from situ.catalogue import ACTION_FAILED
-from situ.edge.mistakes import Mistakes
-from situ.errors import Problem, SituError
+from situ.event.instants import instant_at, read_instant
 from situ.event.lines import decode_line, stored_lines
-from situ.event.message import Stored, position
-from situ.host.action_log import ActionLog
-from situ.host.asked import FAILED, TRIED, WAITING, Asked, Request, is_key
-from situ.host.resolving import Resolved, Resolving
-from situ.host.webhook import Answer, call, host_of
+from situ.event.message import StoredMessage, position
+from situ.event.subjects import MIXED, BusNames
+from situ.lang.catalogue import ACTION_FAILED, ACTION_LACKS, ACTION_NOT_DECLARED
+from situ.lang.problems import Problem, SituError
+from situ.lang.types.table import ACTION
+from situ.model import Deployment
+from situ.policies.actions.action_events import digest_of
+from situ.policies.actions.invocations import ActionInvocation, invocation_of
+from situ.policies.actions.model import ActionStep, DeclaredActions, references_of
+from situ.policies.actions.resolve import steps_of
+from situ.policies.actions.templates import TemplateFacts
+from situ.policies.model import PolicyAction
+from situ.project.state_folder import LOGS
 from situ.registry import Registry
-from situ.situation.actions.perform import Deed
-from situ.types.reserved import ACTION
 
-log = logging.getLogger("situ.host.acting")
+ACTION_LOG = LOGS / "actions.log"
+
+_SIZE = 4 * 1024 * 1024
+_FILES = 4
+
+
+class ActionLog:
+    """The file of one project; one process writes it."""
+
+    def __init__(self, folder: Path, *, size: int = _SIZE) -> None:
+        self._file = folder / ACTION_LOG
+        self._size = size
+
+    def mend(self) -> None:
+        """Take away what a process that was killed did not write to the end."""
+        try:
+            content = self._file.read_bytes()
+        except FileNotFoundError:
+            return
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            os.truncate(self._file, whole)
+
+    def holds(self, keys: Iterable[str]) -> frozenset[str]:
+        """Which of these keys have their lines in it."""
+        wanted = frozenset(keys)
+        return wanted & frozenset(self._keys()) if wanted else frozenset()
+
+    def write(self, time: str, level: str, policy: str, text: str, key: str) -> None:
+        """The text is one line already; so no line can look like two."""
+        private_folder(self._file.parent)
+        self._turn()
+        line = f"{time} {level.upper():7} {policy}: {text} [{key}]\n".encode()
+        file = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            written = os.write(file, line)
+        finally:
+            os.close(file)
+        if written < len(line):
+            self.mend()
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._file))
+
+    def _turn(self) -> None:
+        if not self._file.exists() or self._file.stat().st_size < self._size:
+            return
+        files = list(self._files())
+        for older, newer in zip(reversed(files), [*reversed(files)][1:], strict=False):
+            if newer.exists():
+                newer.replace(older)
+
+    def _files(self) -> Iterator[Path]:
+        """Newest first."""
+        yield self._file
+        for number in range(1, _FILES):
+            yield self._file.with_name(f"{self._file.name}.{number}")
+
+    def _keys(self) -> Iterator[str]:
+        for file in self._files():
+            if not file.exists():
+                continue
+            with file.open("rb") as lines:
+                for line in lines:
+                    if line.endswith(b"]\n"):
+                        yield line[line.rfind(b"[") + 1 : -2].decode("utf-8", "replace")
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# A request → what to do: the step it names, as it was declared when it was asked for, with the facts it brought.
+#
+# What to do is looked up in the registry and never taken from the event, so that nobody who can publish can let a run
+# call an address that no administrator wrote down, or give away what its environment holds.
+
+_LOOKED_BACK = 1000
+"""Changes of the registry among which the one is looked for that made a step another."""
+_REMEMBERED = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedAction:
+    """What to do, and where it goes to as people may see it: without what the environment says."""
+
+    deed: ActionInvocation
+    shown: str
+
+
+class ActionResolver:
+    """Finds what requests ask for; versions that were looked up are remembered."""
+
+    def __init__(self, registry: Registry, environment: Mapping[str, str]) -> None:
+        self._registry = registry
+        self._environment = environment
+        self._versions: dict[int, Deployment] = {}
+
+    def resolve(self, request: ActionRequest) -> ResolvedAction:
+        """Asks the registry; :class:`SituError` with why it cannot be done."""
+        action, actions = self._declared(request)
+        number, place = int(request.about["number"]), int(request.about["place"])
+        step = steps_of(action, actions)[place]
+        facts = facts_of(request, self._environment)
+        as_written = replace(facts, environment={name: f"${{{name}}}" for name in _environment_of(step)})
+        lacking = [name for name in _environment_of(step) if name not in self._environment]
+        if lacking:
+            raise SituError(
+                ACTION_LACKS(action=request.action, policy=request.policy, name=lacking[0], key=request.key)
+            )
+        said = situation_of(request)
+        found = invocation_of(action, number, place, actions, facts, said)
+        if found.verb in ("delete policy", "suspend policy"):
+            return ResolvedAction(deed=found, shown=found.target)  # a name, which the environment may give
+        return ResolvedAction(deed=found, shown=invocation_of(action, number, place, actions, as_written, said).target)
+
+    def _declared(self, request: ActionRequest) -> tuple[PolicyAction, DeclaredActions]:
+        for deployment in self._candidates(request.policy):
+            found = _action_in(deployment, request)
+            if found is not None:
+                return found, deployment.actions
+        raise SituError(ACTION_NOT_DECLARED(action=request.action, policy=request.policy, key=request.key))
+
+    def _candidates(self, policy: str) -> Iterator[Deployment]:
+        """What is in force, then what was before policy or actions were changed, the latest first."""
+        yield self._registry.current()
+        versions = {
+            each.deployment - 1
+            for each in self._registry.changes(_LOOKED_BACK)
+            if each.key.kind == "action" or each.key == ("policy", policy)
+        }
+        for version in sorted(versions - {0}, reverse=True):
+            if version not in self._versions:
+                if len(self._versions) >= _REMEMBERED:
+                    self._versions.clear()
+                self._versions[version] = self._registry.at(version)
+            yield self._versions[version]
+
+
+def facts_of(request: ActionRequest, environment: Mapping[str, str]) -> TemplateFacts:
+    """What templates can refer to, as it was known when the situation was detected."""
+    about = request.about
+    time = read_instant(request.time)
+    return TemplateFacts(
+        policy=request.policy,
+        situation=request.situation,
+        detection=str(about["detection"]),
+        time=None if time is None else instant_at(time),
+        bindings={each["alias"]: each["id"] for each in about["bindings"]},
+        attributes=json.loads(about["attributes"]),
+        environment=environment,
+    )
+
+
+def situation_of(request: ActionRequest) -> dict[str, Any]:
+    """What is sent where an action does not say what."""
+    about = request.about
+    known = json.loads(about["attributes"])
+    return {
+        "policy": request.policy,
+        "situation": request.situation,
+        "detection": about["detection"],
+        "time": request.time,
+        "bindings": {
+            each["alias"]: {
+                "concept": each["concept"],
+                "id": each["id"],
+                "attributes": {name: value for name, value in known.get(each["alias"], {}).items() if name != "id"},
+            }
+            for each in about["bindings"]
+        },
+    }
+
+
+def _action_in(deployment: Deployment, request: ActionRequest) -> PolicyAction | None:
+    policy = deployment.policies.get(request.policy)
+    number, place = request.about["number"], request.about["place"]
+    if policy is None or number >= len(policy.actions):
+        return None
+    action = policy.actions[number]
+    steps = steps_of(action, deployment.actions)
+    return action if place < len(steps) and digest_of(steps[place], action) == request.about["digest"] else None
+
+
+def _environment_of(step: ActionStep) -> list[str]:
+    return [each.name[1:] for each in references_of(step) if each.is_environment]
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Doing what policies ask for that is no event: requests to addresses, lines of the log, policies deleted or suspended.
+#
+# Requests are read from the root log and kept on disk before the log counts as read; each is taken from there when it
+# is done. So whatever is killed in between, every request is done at least once, with the same key each time. Those of
+# one situation are done one after the other. An address that does not answer holds up nobody else: a few requests at
+# most are under way to each host, and one that waits for its next try takes no place. What cannot be done is kept and
+# can be looked at (:mod:`situ.app.action_queue`).
+
+log = logging.getLogger("situ.app.action_worker")
 
 _MARK = ACTION.name.encode()
 _TROUBLE = 2.0  # seconds to wait when the bus, the registry or the disk does not answer
@@ -44,7 +243,7 @@ _EVENT_VERBS = ("publish", "notify", "command")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manner:
+class RetrySettings:
     """How requests are done; times in seconds."""
 
     glance: float = 0.2
@@ -66,7 +265,7 @@ class Manner:
 
 
 @dataclass(slots=True)
-class Counts:
+class ActionCounts:
     """Since the start."""
 
     done: int = 0
@@ -77,11 +276,11 @@ class Counts:
 class _Line:
     """The requests of one situation, in order, and whoever does them."""
 
-    requests: deque[Request] = field(default_factory=deque)
+    requests: deque[ActionRequest] = field(default_factory=deque)
     task: asyncio.Task[None] | None = None
 
 
-class Acting:
+class ActionWorker:
     """Does what the policies of one project ask for, until its :meth:`run` is cancelled."""
 
     def __init__(
@@ -91,14 +290,14 @@ class Acting:
         folder: Path,
         *,
         environment: Mapping[str, str] = os.environ,
-        manner: Manner | None = None,
+        manner: RetrySettings | None = None,
     ) -> None:
         self._bus = bus
         self._registry = registry
-        self._manner = manner or Manner()
-        self._asked = Asked(folder)
+        self._manner = manner or RetrySettings()
+        self._asked = ActionQueue(folder)
         self._log = ActionLog(folder)
-        self._resolving = Resolving(registry, environment)
+        self._resolving = ActionResolver(registry, environment)
         self._reached = 0
         self._lines: dict[str, _Line] = {}
         self._waiting = 0
@@ -106,8 +305,8 @@ class Acting:
         self._places = asyncio.Semaphore(self._manner.at_once)
         self._turn = asyncio.Lock()
         """Of whoever writes the log, or changes policies."""
-        self.counts = Counts()
-        self.mistakes = Mistakes(log)
+        self.counts = ActionCounts()
+        self.mistakes = InternalErrors(log)
 
     async def start(self) -> None:
         """Take up what a process before this one left. What is asked for from now on will be done."""
@@ -118,7 +317,7 @@ class Acting:
         await asyncio.to_thread(self._asked.reach, self._reached)
         self._put(await asyncio.to_thread(self._left))
 
-    def _left(self) -> list[Request]:
+    def _left(self) -> list[ActionRequest]:
         self._log.mend()
         self._asked.taken_again()
         failed = {each.key for each in self._asked.all(FAILED)}
@@ -153,7 +352,7 @@ class Acting:
 
     @property
     def _stream(self) -> str:
-        return Names(self._bus.zone).root_stream
+        return BusNames(self._bus.zone).root_stream
 
     async def _take(self) -> None:
         self._put(await asyncio.to_thread(self._asked.taken_again))
@@ -161,9 +360,9 @@ class Acting:
         room = self._manner.most_waiting - self._waiting
         if last <= self._reached or room <= 0:
             return
-        names = Names(self._bus.zone)
+        names = BusNames(self._bus.zone)
         subjects = (names.root("*", ACTION.name), names.root("*", MIXED))
-        found: list[Request] = []
+        found: list[ActionRequest] = []
         async with aclosing(self._bus.read(self._stream, self._reached + 1, last, subjects=subjects)) as messages:
             async for stored in messages:
                 found += self._requests_in(stored)
@@ -173,7 +372,7 @@ class Acting:
         await asyncio.to_thread(self._keep, found, last)
         self._put(found)
 
-    def _requests_in(self, stored: Stored) -> list[Request]:
+    def _requests_in(self, stored: StoredMessage) -> list[ActionRequest]:
         """What a message asks for; one that cannot be read asks for nothing, and does not hold up the others."""
         try:
             return requests_in(stored)
@@ -181,14 +380,14 @@ class Acting:
             self.mistakes.note(error, "actions read")
             return []
 
-    def _keep(self, found: Iterable[Request], reached: int) -> None:
+    def _keep(self, found: Iterable[ActionRequest], reached: int) -> None:
         """Only what is kept here counts as read, and nothing is done before it is."""
         for each in found:
             self._asked.keep(each)
         self._asked.reach(reached)
         self._reached = reached
 
-    def _put(self, found: Iterable[Request]) -> None:
+    def _put(self, found: Iterable[ActionRequest]) -> None:
         for each in found:
             line = self._lines.setdefault(each.situation, _Line())
             line.requests.append(each)
@@ -213,14 +412,14 @@ class Acting:
             self._waiting -= 1
         del self._lines[situation]
 
-    async def _give_up(self, request: Request, problem: Problem) -> None:
+    async def _give_up(self, request: ActionRequest, problem: Problem) -> None:
         """It is kept with those that failed, where it can be looked at and tried again."""
         with suppress(SituError), self.mistakes.noted("actions settle"):
             failed = request.tried(_failed(request, request.target, problem.message.rstrip(".")), request.target, 1)
             await asyncio.to_thread(self._asked.fail, failed)
             self.counts.failed += 1
 
-    async def _settle(self, request: Request) -> None:
+    async def _settle(self, request: ActionRequest) -> None:
         """Try until it is done, given up, or dropped by somebody."""
         attempt = 0
         while await asyncio.to_thread(self._asked.is_waiting, request.key):
@@ -242,7 +441,7 @@ class Acting:
             await asyncio.sleep(self._manner.before(attempt + 1))
         await asyncio.to_thread(self._asked.drop, request.key, TRIED)
 
-    async def _attempt(self, request: Request) -> tuple[Problem | None, bool, str]:
+    async def _attempt(self, request: ActionRequest) -> tuple[Problem | None, bool, str]:
         """Why it was not done, whether another attempt may do, and where it went to."""
         try:
             resolved = await asyncio.to_thread(self._resolving.resolve, request)
@@ -259,26 +458,26 @@ class Acting:
             return None, False, resolved.shown
         return _failed(request, resolved.shown, answer.reason), answer.again, resolved.shown
 
-    async def _do(self, request: Request, resolved: Resolved) -> Answer:
+    async def _do(self, request: ActionRequest, resolved: ResolvedAction) -> WebhookResponse:
         deed = resolved.deed
         if deed.verb == "webhook":
             async with self._host(deed), self._places:
-                return await call(deed, self._manner.timeout)
+                return await send_request(deed, self._manner.timeout)
         async with self._turn:
             if deed.verb == "log":
                 await asyncio.to_thread(
                     self._log.write, request.time, deed.level, request.policy, str(deed.body), request.key
                 )
             elif deed.verb in _EVENT_VERBS:  # it could not be rendered where it was detected, and can now
-                return Answer("is an event, and events come from engines only")
+                return WebhookResponse("is an event, and events come from engines only")
             else:
                 await asyncio.to_thread(self._change_policy, deed, request)
-        return Answer()
+        return WebhookResponse()
 
-    def _host(self, deed: Deed) -> asyncio.Semaphore:
+    def _host(self, deed: ActionInvocation) -> asyncio.Semaphore:
         return self._hosts.setdefault(host_of(deed.target), asyncio.Semaphore(self._manner.to_one_host))
 
-    def _change_policy(self, deed: Deed, request: Request) -> None:
+    def _change_policy(self, deed: ActionInvocation, request: ActionRequest) -> None:
         """One that the folder declares is suspended instead of deleted: the folder would bring it back."""
         who, reason = f"policy {request.policy}", f"{deed.verb}, situation {request.situation}"
         names = {each.name: each.origin for each in self._registry.objects("policy")}
@@ -290,14 +489,14 @@ class Acting:
             self._registry.suspend(deed.target, who=who, reason=reason)
 
 
-def _failed(request: Request, target: str, reason: str) -> Problem:
+def _failed(request: ActionRequest, target: str, reason: str) -> Problem:
     remedy = f"When that is put right, run `situ actions retry {request.key}`."
     return ACTION_FAILED(
         action=request.action, policy=request.policy, target=target or request.verb, reason=reason, remedy=remedy
     )
 
 
-def requests_in(stored: Stored) -> list[Request]:
+def requests_in(stored: StoredMessage) -> list[ActionRequest]:
     """What a message of the root log asks for. Only policies ask: engines let nobody else publish these events."""
     if _MARK not in stored.body:
         return []
@@ -308,7 +507,9 @@ def requests_in(stored: Stored) -> list[Request]:
         row = decode_line(line, pos=position(stored.seq, place))
         if row.type == ACTION.name:
             with suppress(msgspec.DecodeError):
-                found.append(Request(key=row.id, pos=position(stored.seq, place), about=msgspec.json.decode(row.data)))
+                found.append(
+                    ActionRequest(key=row.id, pos=position(stored.seq, place), about=msgspec.json.decode(row.data))
+                )
     unfit = [each.key for each in found if not is_key(each.key)]
     for key in unfit:
         log.error("a request has a key that is none: %r", key[:100])

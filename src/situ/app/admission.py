@@ -9,19 +9,19 @@ from __future__ import annotations
 import asyncio
 import json
 
-from situ.bus.embedded import EmbeddedServer
+from situ.bus.embedded_server import EmbeddedServer
 from situ.bus.interface import Bus, Serving
-from situ.bus.names import Names
-from situ.bus.permissions import Principal
-from situ.catalogue import BUS_FAILED
-from situ.errors import SituError
 from situ.event.message import Message
+from situ.event.subjects import BusNames
+from situ.lang.catalogue import BUS_FAILED
+from situ.lang.problems import SituError
+from situ.protocol.permissions import BusPrincipal
 from situ.registry import Registry
 
 _PATIENCE = 15.0
 
 
-def admitted(registry: Registry) -> tuple[Principal, ...]:
+def admitted_principals(registry: Registry) -> tuple[BusPrincipal, ...]:
     """Whom the registry names."""
     return tuple(each.principal for each in registry.principals.list())
 
@@ -31,13 +31,13 @@ async def serve_admissions(bus: Bus, registry: Registry, server: EmbeddedServer)
 
     async def admit(message: Message) -> Message:
         try:
-            found = await asyncio.to_thread(admitted, registry)
+            found = await asyncio.to_thread(admitted_principals, registry)
             await server.admit(found)
         except SituError as error:
             return _answer(message, {"failed": error.problems[0].message})
         return _answer(message, {"admitted": len(found)})
 
-    return await bus.serve(Names(bus.zone).admit, admit)
+    return await bus.serve(BusNames(bus.zone).admit, admit)
 
 
 def _answer(message: Message, said: dict[str, object]) -> Message:
@@ -46,7 +46,7 @@ def _answer(message: Message, said: dict[str, object]) -> Message:
 
 async def ask_to_admit(bus: Bus) -> None:
     """Have the run let in whom the registry names now; returns when it does. B110 if it cannot."""
-    answer = await bus.request(Message(subject=Names(bus.zone).admit), timeout=_PATIENCE)
+    answer = await bus.request(Message(subject=BusNames(bus.zone).admit), timeout=_PATIENCE)
     failed = json.loads(answer.body).get("failed")
     if failed is not None:
         raise SituError(BUS_FAILED(what="let in other clients", reason=str(failed).rstrip(".")))

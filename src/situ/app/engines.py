@@ -13,15 +13,15 @@ from typing import Protocol
 
 from situ.bus.address import Address
 from situ.bus.interface import Bus
-from situ.deployment.tally import Watched
-from situ.quality.panes import Pane
+from situ.quality.measurement.panes import Pane
 from situ.settings import Settings
+from situ.stages.detect.situation_events import DetectionStatus
 
 OnMeasured = Callable[[tuple[Pane, ...], int], None]
 """Takes panes, and the instant of event time up to which all are complete."""
 
 
-class Counts(Protocol):
+class EngineCounts(Protocol):
     """What an engine has done since the run began."""
 
     @property
@@ -83,14 +83,14 @@ class Engine(Protocol):
         """Seconds the last batch took; 0 where events are taken one by one."""
 
     @property
-    def counts(self) -> Counts: ...
+    def counts(self) -> EngineCounts: ...
 
     @property
-    def watched(self) -> Watched:
+    def watched(self) -> DetectionStatus:
         """How detection is."""
 
     async def start(self) -> None:
-        """Start, or go on; :class:`situ.errors.SituError` if that fails."""
+        """Start, or go on; :class:`situ.lang.problems.SituError` if that fails."""
 
     async def ended(self) -> None:
         """Wait until it ends; raises why, if it was not stopped."""
@@ -100,6 +100,6 @@ class Engine(Protocol):
 
 
 def spark_engine(bus: Bus, folder: Path, settings: Settings, address: Address) -> Engine:
-    from situ.host.spark import HostedSpark
+    from situ.app.spark_engine import SparkHost
 
-    return HostedSpark(bus, folder, settings, address)
+    return SparkHost(bus, folder, settings, address)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby, islice
 from pathlib import Path
@@ -22,29 +22,39 @@ from typing import Any
 import msgspec
 
 from situ.bus.address import Address
-from situ.bus.files import Report, event_time, read_files
+from situ.bus.file_log import Report, event_time, read_files
 from situ.bus.folder_lock import private_folder
 from situ.bus.interface import Bus
-from situ.bus.names import Names
-from situ.catalogue import MALFORMED_LINE
-from situ.deployment import Deployment
-from situ.deployment.former_terms import in_terms_of_now
-from situ.deployment.holding import Holding, Said
-from situ.deployment.interpreting import Interpretation
-from situ.deployment.plan import Plan, compile_plan
-from situ.deployment.wording import Worded
-from situ.edge.epochs import learn_epochs
-from situ.event.instants import microseconds
+from situ.event.instants import instant_at, microseconds
 from situ.event.lines import bare_line, decode_line, encode_row, stored_lines
-from situ.event.message import PLACES, join_lines, position
+from situ.event.message import CLIENT, PLACES, StoredMessage, join_lines, position
 from situ.event.row import Origin, Row
-from situ.host.logs import LOGS
+from situ.event.subjects import BusNames
+from situ.lang.catalogue import MALFORMED_LINE
+from situ.model import Deployment
+from situ.policies.enrichment.enrich import PushObservations
+from situ.policies.enrichment.instances import InstanceColumns
+from situ.policies.lifecycle import Situation, SituationPhase, SituationTransition
+from situ.policies.model import Cause, InstancesByConcept, Policy
+from situ.project.state_folder import LOGS
+from situ.registry.past_scopes import learn_epochs, learn_stored
+from situ.routing.model import Subscription
 from situ.settings import Settings
 from situ.sources import Table
-from situ.subscription.model import Subscription
-from situ.tables.in_use import TablesInUse
+from situ.stages.detect.backfill import LogPortions, lookback, received_at
+from situ.stages.detect.detection_plan import NOTHING_HIDDEN, DetectionPlan, Hidden, visible_positions
+from situ.stages.detect.progress import DetectionProgress
+from situ.stages.detect.situation_events import DetectionCounts
+from situ.stages.detect.step import PolicyReader, States, step
+from situ.stages.interpret import Interpretation
+from situ.stages.interpret_out import ConvertedDeliveries
+from situ.stages.pending_deliveries import PendingDeliveries, ReadyDeliveries
+from situ.stages.plan import Plan, compile_plan
+from situ.stages.root_log import upgrade_message
+from situ.stages.visibility import EventVisibility
+from situ.tables.cache import TablesInUse
 
-Progress = Callable[[str, int, int], None]
+OnProgress = Callable[[str, int, int], None]
 
 _BATCH = 2_000  # events that are routed at once
 _REMEMBERED = 200_000  # keys of events of files, by which repeats are known
@@ -52,22 +62,22 @@ _SHOWN = 80  # characters of a line that is passed over
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class ReplayedDelivery:
     """An event as a line of text, and the subscription it is for."""
 
     subscription: str
     line: bytes
 
 
-async def span(bus: Bus, begin: datetime, end: datetime | None) -> tuple[int, int]:
+async def log_range(bus: Bus, begin: datetime, end: datetime | None) -> tuple[int, int]:
     """The first and the last message of the root log that was stored in this time."""
-    stream = Names(bus.zone).root_stream
+    stream = BusNames(bus.zone).root_stream
     state = await bus.state(stream)
     last = state.last if end is None else min(await bus.find(stream, end) - 1, state.last)
     return max(await bus.find(stream, begin), state.first), last
 
 
-def wanted_only(deployment: Deployment, subscriptions: Sequence[str], folder: Path) -> Plan:
+def plan_for(deployment: Deployment, subscriptions: Sequence[str], folder: Path) -> Plan:
     """The plan for these subscriptions of a deployment, or for all if none is named; with the tables that it needs."""
     plan = compile_plan(replace(deployment, subscriptions=_chosen(deployment, subscriptions)))
     plan.interpretation.rows.tables = tables_for(deployment, subscriptions, folder)
@@ -86,15 +96,15 @@ def _chosen(deployment: Deployment, subscriptions: Sequence[str]) -> Mapping[str
     return {id: each for id, each in deployment.subscriptions.items() if not wanted or id in wanted}
 
 
-async def replay_here(
-    bus: Bus, plan: Plan, first: int, last: int, progress: Progress | None = None
-) -> AsyncIterator[list[Delivery]]:
+async def replay_in_process(
+    bus: Bus, plan: Plan, first: int, last: int, progress: OnProgress | None = None
+) -> AsyncIterator[list[ReplayedDelivery]]:
     """The deliveries of these messages of the root log, in the order of the log."""
-    stream = Names(bus.zone).root_stream
+    stream = BusNames(bus.zone).root_stream
     replay = Replay(plan)
     async with aclosing(bus.read(stream, first, last)) as messages:
         async for message in messages:
-            lines = stored_lines(in_terms_of_now(message, plan.interpretation))
+            lines = stored_lines(upgrade_message(message, plan.interpretation))
             rows = [decode_line(line, pos=position(message.seq, place)) for place, line in enumerate(lines)]
             await learn_epochs(bus, plan, rows)
             for row, line in zip(rows, lines, strict=True):
@@ -118,7 +128,7 @@ class Replay:
         self._rows: list[Row] = []
         self._texts: list[bytes] = []
         plan.interpretation.outgoing.holds = True
-        self._holding = Holding(plan.interpretation.outgoing)
+        self._holding = PendingDeliveries(plan.interpretation.outgoing)
 
     @property
     def full(self) -> bool:
@@ -143,7 +153,7 @@ class Replay:
             self._seen.popitem(last=False)
         return True
 
-    def finish(self) -> list[Delivery]:
+    def finish(self) -> list[ReplayedDelivery]:
         rows, texts = self._rows, self._texts
         self._rows, self._texts = [], []
         self.events += len(rows)
@@ -153,14 +163,14 @@ class Replay:
         worded = plan.interpretation.worded(rows, texts, plan.routing.route(rows), plan.routing)
         return self._deliveries(rows, worded)
 
-    def _said(self, rows: list[Row], texts: list[bytes]) -> Iterator[Said]:
+    def _said(self, rows: list[Row], texts: list[bytes]) -> Iterator[ReadyDeliveries]:
         """Message by message, as engines do where conversions ask what came before."""
         for _, places in groupby(range(len(rows)), key=lambda place: rows[place].pos // PLACES):
             first, *others = places
             part = slice(first, first + 1 + len(others))
             yield from self._holding.word(rows[part], texts[part], self._plan)
 
-    def _deliveries(self, rows: Sequence[Row], worded: Worded) -> list[Delivery]:
+    def _deliveries(self, rows: Sequence[Row], worded: ConvertedDeliveries) -> list[ReplayedDelivery]:
         found = [
             (index, subscription, line)
             for index, group, line in worded.durable
@@ -171,7 +181,7 @@ class Replay:
             (index, f"{client}/{name}", line) for index, client, names, line in worded.live for name in names.split(",")
         ]
         found.sort(key=lambda each: each[0])
-        return [Delivery(subscription, line) for _, subscription, line in found]
+        return [ReplayedDelivery(subscription, line) for _, subscription, line in found]
 
 
 def replay_files(
@@ -181,7 +191,7 @@ def replay_files(
     start: datetime | None = None,
     end: datetime | None = None,
     report: Report,
-) -> Iterator[list[Delivery]]:
+) -> Iterator[list[ReplayedDelivery]]:
     """The deliveries of events in files: lines of a root log, or CloudEvents as clients write them."""
     replay, reader = Replay(plan, ordered=False), FileReader(plan)
     for lines in read_files(folder, start=start, end=end, report=report):
@@ -238,7 +248,7 @@ async def replay_on_spark(
     first: int,
     last: int,
     tables: Mapping[str, Table] = MappingProxyType({}),
-) -> AsyncIterator[list[Delivery]]:
+) -> AsyncIterator[list[ReplayedDelivery]]:
     """The same by the pipeline: what a subscription gets of one client is in the order of the log."""
     rows = await asyncio.to_thread(_open, folder, settings, address, version, first, last, tables)
     try:
@@ -257,24 +267,257 @@ def _open(
     last: int,
     tables: Mapping[str, Table],
 ) -> Any:
-    from situ.pipeline.replay import replay
-    from situ.pipeline.session import open_session
+    from situ.spark.replay import replay
+    from situ.spark.session import open_session
 
     log = folder / LOGS / "replay.log"
     private_folder(log.parent)
     conf = {name: value.value for name, value in settings.spark.conf}
     session = open_session(app="situ replay", master=settings.spark.master.value, conf=conf, log=log)
 
-    def rows() -> Iterator[Delivery]:
+    def rows() -> Iterator[ReplayedDelivery]:
         try:
             found = replay(session, address, version, first=first, last=last, tables=tables)
             for row in found.toLocalIterator():
-                yield Delivery(row["subscription"], bytes(row["event"]))
+                yield ReplayedDelivery(row["subscription"], bytes(row["event"]))
         finally:
             session.stop()
 
     return rows()
 
 
-def _some(rows: Iterator[Delivery]) -> list[Delivery]:
+def _some(rows: Iterator[ReplayedDelivery]) -> list[ReplayedDelivery]:
     return list(islice(rows, _BATCH))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Policies over a part of the root log: what they would have detected. Nothing is published, and no action is done.
+#
+# The steps are those of an engine, and the clock is that of the log: it says when each message came. Tables are taken
+# as they are when the replay begins. What policies look back on is read, too, from before the time asked for. One that
+# reads what other policies published decides when all of the log is read: it does not say how far those were.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedSituation:
+    """A situation as it would have been. ``end`` None: it is open where the replay ends."""
+
+    id: str
+    policy: str
+    bindings: tuple[tuple[str, str], ...]
+    start: int
+    last: int
+    end: int | None
+    detections: int
+    causes: tuple[Cause, ...]
+    """Of its first detection."""
+    positions: tuple[int, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class PolicyInput:
+    """What a policy was given of the events of its push sources: those it may see, and how many it may not."""
+
+    sources: tuple[str, ...]
+    seen: int = 0
+    hidden: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayOutcome:
+    """What came of a replay; ``settled`` is how far each policy has decided."""
+
+    situations: tuple[ReplayedSituation, ...] = ()
+    tally: DetectionCounts = field(default_factory=DetectionCounts)
+    settled: Mapping[str, int] = field(default_factory=dict)
+    looked: Mapping[str, PolicyInput] = field(default_factory=dict)
+    """What each policy could see."""
+
+
+async def replay_policies(
+    bus: Bus,
+    folder: Path,
+    deployment: Deployment,
+    policies: Sequence[Policy],
+    since: datetime,
+    until: datetime,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> ReplayOutcome:
+    """What these policies make of what was stored in this time."""
+    seeing = EventVisibility.of(deployment.numbered())
+    everybody = {**deployment.running, **{each.name: each for each in policies}}
+    whole = DetectionPlan(
+        everybody.values(),
+        deployment.ontology,
+        deployment.push,
+        deployment.sources,
+        deployment.types,
+        deployment.settings.defaults,
+        deployment.actions,
+        None if seeing is None else {name: deployment.scopes.tags_of(name).reads for name in everybody},
+    )
+    names = [each.name for each in policies]
+    detecting, held = whole.only(names), frozenset(name for name in names if whole.watches[name].fed)
+    begin, last = await log_range(bus, since, until)
+    if begin > last:
+        return ReplayOutcome(looked=_looked(detecting))
+    early = instant_at(max(microseconds(since) - lookback(detecting), 0))
+    first, _ = await log_range(bus, early, until)
+    instances = await asyncio.to_thread(_instances, folder, deployment, detecting)
+    work = _Work(detecting, instances, begin, microseconds(since), PolicyReader.of(detecting, seeing), held)
+    interpretation = Interpretation.of(deployment)
+    async with aclosing(bus.read(BusNames(bus.zone).root_stream, first, last)) as messages:
+        async for message in messages:
+            if (clock := work.due(message)) is not None:
+                await asyncio.to_thread(work.step, clock)
+            await learn_stored(bus, seeing, [message])
+            work.add(upgrade_message(message, interpretation))
+            if progress is not None:
+                progress("", message.seq - first + 1, last - first + 1)
+    await asyncio.to_thread(work.end, microseconds(until))
+    return work.outcome()
+
+
+def _instances(folder: Path, deployment: Deployment, detecting: DetectionPlan) -> InstancesByConcept:
+    with TablesInUse(folder) as used:
+        return detecting.tables.of(used.use(deployment.sources, detecting.tables.keyed))
+
+
+def _looked(detecting: DetectionPlan) -> dict[str, PolicyInput]:
+    return {name: PolicyInput(sources=tuple(sorted(watch.patience))) for name, watch in detecting.watches.items()}
+
+
+class _Work:
+    """Messages of the log, worked portion by portion; from ``begin`` on, stored since then, they count."""
+
+    def __init__(
+        self,
+        detecting: DetectionPlan,
+        instances: InstancesByConcept,
+        begin: int,
+        since: int,
+        reading: PolicyReader | None,
+        held: frozenset[str],
+    ) -> None:
+        """``held`` are the policies that other policies feed."""
+        self._reading, self._held = reading, held
+        self._portions = LogPortions(detecting, begin, since)
+        self._detecting, self._instances = detecting, instances
+        self._knowledge = InstanceColumns(detecting.ontology)
+        self._progress = DetectionProgress()
+        self._states: States = {}
+        self._tally = DetectionCounts()
+        self._looked = _looked(detecting)
+        self._found: dict[str, _Found] = {}
+        self.clock = 0
+
+    def due(self, message: StoredMessage) -> int | None:
+        """Up to which time what is gathered is to be worked before this message is added; None: not yet."""
+        return self._portions.due(message)
+
+    def add(self, message: StoredMessage) -> None:
+        if not self._progress.policies:
+            self._progress, _ = self._progress.adopted(self._detecting, None, received_at(message))
+        self._portions.add(message)
+
+    def end(self, clock: int) -> None:
+        """Work the rest; now all can be decided that the log allows."""
+        held = self._held
+        self.step(max(clock, self.clock))
+        self._held = frozenset()
+        if held:
+            self.step(self.clock)
+
+    def step(self, clock: int) -> None:
+        """Work what is gathered, and decide what can be at that time."""
+        some, counts = self._portions.taken(), self._portions.counts
+        self.clock = max(self.clock, clock)
+        read = self._detecting.observing.messages(
+            [each.body for each in some],
+            [position(each.seq, 0) for each in some],
+            [each.headers.get(CLIENT, "") for each in some],
+        )
+        shown = self._reading.messages(some) if self._reading is not None else None
+        done = step(
+            self._detecting,
+            self._progress,
+            self._states,
+            read.observed,
+            read.seen if shown is None else shown.seen,
+            self.clock,
+            self._knowledge,
+            self._instances,
+            NOTHING_HIDDEN if shown is None else shown.hidden,
+            self._held if counts else (),
+        )
+        self._progress, self._states = done.progress, done.states
+        for each in done.told:
+            self._found.setdefault(each.situation.id, _Found(each)).take(each, counts=counts)
+        if counts:
+            self._tally.take_observed(done.observed)
+            self._look(done.observed, NOTHING_HIDDEN if shown is None else shown.hidden)
+            self._tally.take_enriched(done.enriched)
+            self._tally.take_late(done.late)
+            self._tally.take_told(done.told)
+
+    def _look(self, observed: Iterable[PushObservations], hidden: Hidden) -> None:
+        for each in observed:
+            if not each.rows.num_rows:
+                continue
+            push = each.rows.column("push")[0].as_py()
+            for name, watch in self._detecting.watches.items():
+                if push in watch.patience:
+                    seen = len(visible_positions(each.rows.column("pos"), watch.reads, hidden))
+                    self._looked[name].seen += seen
+                    self._looked[name].hidden += each.rows.num_rows - seen
+
+    def outcome(self) -> ReplayOutcome:
+        situations = sorted(
+            (each.replayed() for each in self._found.values() if each.counts),
+            key=lambda each: (each.start, each.policy, each.bindings, each.id),
+        )
+        policies = self._progress.policies
+        settled = {name: kept.reached for name, kept in policies.items() if kept.reached is not None}
+        return ReplayOutcome(situations=tuple(situations), tally=self._tally, settled=settled, looked=self._looked)
+
+
+class _Found:
+    """A situation while the replay goes on. It counts if something was detected in the time asked for."""
+
+    def __init__(self, opened: SituationTransition) -> None:
+        self._causes, self._positions = opened.situation.causes, opened.situation.positions
+        self._situation: Situation = opened.situation
+        self._end: int | None = None
+        self.counts = False
+
+    def take(self, transition: SituationTransition, *, counts: bool) -> None:
+        self._situation, self._end = transition.situation, transition.end
+        self.counts = self.counts or (counts and transition.stage is not SituationPhase.CLOSED)
+
+    def replayed(self) -> ReplayedSituation:
+        situation = self._situation
+        return ReplayedSituation(
+            id=situation.id,
+            policy=situation.policy,
+            bindings=situation.bindings,
+            start=situation.start,
+            last=situation.last,
+            end=self._end,
+            detections=situation.detections,
+            causes=self._causes,
+            positions=self._positions,
+        )
+
+
+async def events_at(bus: Bus, deployment: Deployment, positions: Sequence[int]) -> dict[int, Row]:
+    """The events at these positions of the root log."""
+    stream, interpretation = BusNames(bus.zone).root_stream, Interpretation.of(deployment)
+    found: dict[int, Row] = {}
+    for seq, places in groupby(sorted(set(positions)), lambda each: each // PLACES):
+        wanted = set(places)
+        async with aclosing(bus.read(stream, seq, seq)) as messages:
+            async for message in messages:
+                for place, line in enumerate(stored_lines(upgrade_message(message, interpretation))):
+                    if (pos := position(seq, place)) in wanted:
+                        found[pos] = decode_line(line, pos=pos)
+    return found

@@ -1,8 +1,7 @@
-"""A run: one process that holds a project folder and in which its deployment lives.
+"""What happens when an engine stops by itself: it goes on if only the bus was away, else the run ends.
 
-Owns the order of things. Up: lock, log, registry, bus, actions, router, engine. Down, whatever ended it: the router
-takes nothing more, the engine finishes what it has, then bus and lock are let go. A run that is killed leaves nothing
-that keeps the next one from starting: locks and child processes end with it, and what was stored stays stored.
+An engine that fails because the bus does not answer has lost nothing: it is started again from where it was as soon as
+the bus is back, after a pause that grows with every failure in a row.
 """
 
 from __future__ import annotations
@@ -10,37 +9,97 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any
 
+from situ.app.action_worker import ActionWorker
+from situ.app.admission import admitted_principals, serve_admissions
+from situ.app.engines import Engine, spark_engine
+from situ.app.metrics import MetricsReporter
+from situ.app.takeover import take_over
 from situ.bus.address import Address, resolve_address
-from situ.bus.embedded import EmbeddedServer
+from situ.bus.embedded_server import EmbeddedServer
 from situ.bus.folder_lock import FolderLock
 from situ.bus.nats import NatsBus, open_bus
-from situ.catalogue import BUS_UNREACHABLE
-from situ.deployment import Deployment
 from situ.edge.engine import EdgeEngine
-from situ.edge.router import Router
-from situ.errors import SituError
-from situ.host.acting import Acting
-from situ.host.admitting import admitted, serve_admissions
-from situ.host.engines import Engine, spark_engine
-from situ.host.figures import RUNNING, STOPPED, STOPPING, Figures
-from situ.host.logs import logging_to
-from situ.host.pulse import Pulse
-from situ.host.supervise import supervise
-from situ.host.takeover import take_over
-from situ.project.drift import note_applied
+from situ.lang.catalogue import BUS_UNREACHABLE
+from situ.lang.problems import SituError
+from situ.model import Deployment
+from situ.project.state_folder import logging_to, note_applied
 from situ.registry import Registry, current_user, open_registry
+from situ.registry.run_metrics import RUNNING, STOPPED, STOPPING, WAITING, RunMetrics
 from situ.registry.snapshots import keep_published, publish_deployment, restore_deployments
+from situ.router.router import Router
 from situ.settings import settings_as_json
 
 log = logging.getLogger("situ.host")
+
+_PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
+_WELL = 60.0  # an engine that ran so long is well again, and the next pause is a short one
+_LOOK = 0.2
+_OF_BUS = re.compile(r"\bB1\d\d\b")
+
+
+async def supervise(
+    engine: Engine, bus: NatsBus, pulse: MetricsReporter, router: Callable[[], Coroutine[Any, Any, None]]
+) -> None:
+    """Wait until the engine or the router cannot go on; :class:`SituError` with why. Returns if one was stopped.
+
+    ``router`` waits for the end of the router. Without one a run is nothing: nobody could say that it runs.
+    """
+    works = [asyncio.ensure_future(router()), asyncio.ensure_future(_supervise(engine, bus, pulse))]
+    try:
+        done, _ = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
+        for each in done:
+            each.result()
+    finally:
+        for each in works:
+            each.cancel()
+        await asyncio.gather(*works, return_exceptions=True)
+
+
+async def _supervise(engine: Engine, bus: NatsBus, pulse: MetricsReporter) -> None:
+    pauses = _grow()
+    while True:
+        began = time.monotonic()
+        try:
+            await engine.ended()
+            return
+        except SituError as error:
+            if bus.connected and not _OF_BUS.search(str(error)):
+                log.error("%s", error)
+                raise
+            log.warning("The engine waits for the bus: %s", error)
+        if time.monotonic() - began > _WELL:
+            pauses = _grow()
+        pulse.tell(WAITING)
+        await asyncio.sleep(next(pauses))
+        while not bus.connected:
+            await asyncio.sleep(_LOOK)
+        await engine.start()
+        pulse.tell(RUNNING, restarted=True)
+        log.warning("The bus is back; the engine goes on from where it was.")
+
+
+def _grow() -> Iterator[float]:
+    yield from _PAUSES
+    while True:
+        yield _PAUSES[-1]
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# A run: one process that holds a project folder and in which its deployment lives.
+#
+# Owns the order of things. Up: lock, log, registry, bus, actions, router, engine. Down, whatever ended it: the router
+# takes nothing more, the engine finishes what it has, then bus and lock are let go. A run that is killed leaves
+# nothing that keeps the next one from starting: locks and child processes end with it, and what was stored stays
+# stored.
 
 PATIENCE = 30.0
 """Seconds to wait for a bus that somebody else starts."""
@@ -49,7 +108,7 @@ _ATTEMPT = 3.0
 _STOP, _STOP_WITHOUT_BUS = 60.0, 3.0  # seconds for each part of the run to end
 
 
-class Running:
+class RunProcess:
     """``async with Running(folder, deployment) as run`` is up, and goes down in order when the block ends.
 
     ``deployment`` is what a check of the folder gave, ``digests`` are those of the files it read.
@@ -72,13 +131,13 @@ class Running:
         self._digests = digests
         self._patience = patience
         self._kind = engine or self.settings.engine
-        self._pulse = Pulse(self._kind)
+        self._pulse = MetricsReporter(self._kind)
         self._stack = AsyncExitStack()
         self._supervised: asyncio.Task[None] | None = None
         self._router: Router | None = None
 
     @property
-    def figures(self) -> Figures:
+    def figures(self) -> RunMetrics:
         """The last look at the run, at most a second old."""
         return replace(self._pulse.figures, at=time.time_ns() // 1000)
 
@@ -87,7 +146,7 @@ class Running:
         assert self._supervised is not None, "only what was started can end"
         await asyncio.shield(self._supervised)
 
-    async def __aenter__(self) -> Running:
+    async def __aenter__(self) -> RunProcess:
         async with AsyncExitStack() as stack:
             await self._start(stack)
             self._stack = stack.pop_all()
@@ -117,7 +176,7 @@ class Running:
             await serve_admissions(bus, registry, server)
         await self._apply(bus, registry)
         _begin(stack, keep_published(bus, registry, failed=lambda error: log.warning("%s", error)))
-        acting = Acting(bus, registry, self.folder)
+        acting = ActionWorker(bus, registry, self.folder)
         await acting.start()  # before the engine: what that asks for is to be found
         _begin(stack, acting.run())
         self._pulse.failures.append(lambda: acting.mistakes.counts)
@@ -162,7 +221,7 @@ class Running:
         """The embedded bus, if that is the one; others are there already."""
         if self.settings.bus.kind != "embedded":
             return None
-        clients = await asyncio.to_thread(admitted, registry)
+        clients = await asyncio.to_thread(admitted_principals, registry)
         server = await stack.enter_async_context(EmbeddedServer(self.folder, self.settings, admitted=clients))
         lock.announce({"bus": server.port})
         return server

@@ -17,25 +17,25 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from situ.app.engines import OnMeasured
 from situ.bus.address import Address
+from situ.bus.failure_log import InternalErrors
 from situ.bus.folder_lock import STATE
 from situ.bus.interface import Bus
-from situ.catalogue import ENGINE_FAILED, NO_SPARK
-from situ.deployment.tally import Tally, Watched
-from situ.edge.mistakes import Mistakes
-from situ.errors import SituError
-from situ.host.engines import OnMeasured
-from situ.host.logs import SPARK_LOG
-from situ.pipeline.counters import Counts, Totals
-from situ.pipeline.offsets import Offset, last_batch, read_offset
-from situ.quality.panes import Pane
-from situ.registry.engines import engine_alive, report_adopted
+from situ.lang.catalogue import ENGINE_FAILED, NO_SPARK
+from situ.lang.problems import SituError
+from situ.project.state_folder import SPARK_LOG
+from situ.quality.measurement.panes import Pane
+from situ.registry.snapshots import engine_alive, report_adopted
 from situ.settings import Settings
+from situ.spark.checkpoint import Offset, last_batch, read_offset
+from situ.spark.frames import TaskCounts, Totals
+from situ.stages.detect.situation_events import DetectionCounts, DetectionStatus
 
 if TYPE_CHECKING:
-    from situ.pipeline.detecting import DetectBatch
-    from situ.pipeline.engine import Batch, SparkEngine
-    from situ.pipeline.measure import BatchMeasuring
+    from situ.spark.detect_query import DetectBatchReport
+    from situ.spark.engine import BatchReport, SparkEngine
+    from situ.spark.measure import BatchMeter
 
 log = logging.getLogger("situ.host")
 
@@ -44,8 +44,8 @@ _GLANCE = 0.05  # seconds between looks whether another deployment is at work: s
 _LOOK = 1.0  # seconds a thread waits for the query to end before it looks whether anybody still asks
 
 
-class HostedSpark:
-    """See :class:`situ.host.engines.Engine`."""
+class SparkHost:
+    """See :class:`situ.app.engines.Engine`."""
 
     name = "spark"
 
@@ -60,17 +60,17 @@ class HostedSpark:
         self._lost: tuple[type[Exception], ...] = ()
         self._engine: SparkEngine | None = None
         self._totals = Totals()
-        self._mistakes = Mistakes(log)
+        self._mistakes = InternalErrors(log)
         self._mistakes.counts = self._totals.failures
         self._reached = Offset()
         self._seconds = 0.0
-        self._watched = Watched()
+        self._watched = DetectionStatus()
         self._detected: int | None = None
         self._alive = AsyncExitStack()
         self._reporting: asyncio.Task[None] | None = None
         self.on_measured: OnMeasured | None = None
         self._telling: asyncio.Task[None] | None = None
-        self._panes: queue.SimpleQueue[tuple[Counts, ...]] = queue.SimpleQueue()
+        self._panes: queue.SimpleQueue[tuple[TaskCounts, ...]] = queue.SimpleQueue()
         self._turn = threading.Lock()
 
     @property
@@ -90,7 +90,7 @@ class HostedSpark:
         return self._totals
 
     @property
-    def watched(self) -> Watched:
+    def watched(self) -> DetectionStatus:
         return self._watched
 
     async def start(self) -> None:
@@ -141,15 +141,15 @@ class HostedSpark:
 
     async def _tell_measured(self) -> None:
         """Say what publishers do, on this loop: batches end on threads of Spark's."""
-        from situ.pipeline.measure import BatchMeasuring
+        from situ.spark.measure import BatchMeter
 
-        measuring = BatchMeasuring(self._settings)
+        measuring = BatchMeter(self._settings)
         while True:
             await asyncio.sleep(_LOOK)
             with suppress(SituError, OSError), self._mistakes.noted("engine measure"):
                 await self._tell_once(measuring)
 
-    async def _tell_once(self, measuring: BatchMeasuring) -> None:
+    async def _tell_once(self, measuring: BatchMeter) -> None:
         panes: list[Pane] = []
         while not self._panes.empty():
             panes += measuring.add(self._panes.get())
@@ -172,7 +172,7 @@ class HostedSpark:
 
     def _last_offset(self) -> Offset:
         """How far the query is by what it wrote down: if nothing is new since then, no batch will say it."""
-        from situ.pipeline.engine import QUERY
+        from situ.spark.engine import QUERY
 
         done = last_batch(self._checkpoints / QUERY, "commits")
         return Offset() if done is None else read_offset(self._checkpoints / QUERY, done)
@@ -180,10 +180,10 @@ class HostedSpark:
     def _open(self) -> Callable[[], SparkEngine]:
         """Open the session; gives what makes an engine in it."""
         try:
-            from situ.pipeline.engine import QUERY, SparkEngine
-            from situ.pipeline.planned_tables import check_tables
-            from situ.pipeline.recovery import check_checkpoint
-            from situ.pipeline.session import LOST, open_session
+            from situ.spark.checkpoint import check_checkpoint
+            from situ.spark.engine import QUERY, SparkEngine
+            from situ.spark.session import LOST, open_session
+            from situ.spark.tables import check_tables
         except ModuleNotFoundError as error:
             raise SituError(NO_SPARK(reason=f"there is no Python module `{error.name}`")) from error
         # What cannot be gone on from is told before Java is started, which takes a while.
@@ -220,20 +220,20 @@ class HostedSpark:
             self._engine = None
         shutil.rmtree(self._folder / _SCRATCH, ignore_errors=True)
 
-    def _on_batch(self, batch: Batch) -> None:
+    def _on_batch(self, batch: BatchReport) -> None:
         self._reached, self._seconds = batch.offset, batch.seconds
         if any(each.measured or each.stored or each.groups for each in batch.counts):
             self._panes.put(batch.counts)
 
-    def _on_detect(self, batch: DetectBatch) -> None:
-        tally = Tally()
+    def _on_detect(self, batch: DetectBatchReport) -> None:
+        tally = DetectionCounts()
         tally.add(self._watched.tally)  # who looks at the last one meanwhile sees it whole
         if batch.number != self._detected:  # one that is repeated after it was counted counts once
             self._detected = batch.number
             tally.add(batch.tally)
             self._totals.dead.update(batch.dead)
             self._totals.failures.update(batch.failures)
-        self._watched = Watched(tally=tally, progress=batch.progress, detecting=batch.detecting)
+        self._watched = DetectionStatus(tally=tally, progress=batch.progress, detecting=batch.detecting)
 
     def _scratch(self) -> Path:
         """Where Spark puts what does not fit in memory. What a run that was killed left there is taken away."""

@@ -18,10 +18,10 @@ from pathlib import Path
 from situ.bus.address import Address
 from situ.bus.folder_lock import STATE
 from situ.bus.interface import Bus
-from situ.catalogue import NO_SPARK
 from situ.edge import takeover as edge
 from situ.edge.engine import EdgeEngine
-from situ.errors import SituError
+from situ.lang.catalogue import NO_SPARK
+from situ.lang.problems import SituError
 from situ.settings import Settings
 
 log = logging.getLogger("situ.host")
@@ -48,7 +48,7 @@ async def take_over(kind: str, bus: Bus, folder: Path, settings: Settings, addre
 async def _to_spark(bus: Bus, folder: Path, address: Address, checkpoints: Path) -> None:
     left = await EdgeEngine(bus, folder).hand_over()
     try:
-        from situ.pipeline.takeover import begin_spark
+        from situ.spark.takeover import begin_spark
     except ModuleNotFoundError as error:
         raise _without_spark(error) from error
     await asyncio.to_thread(begin_spark, address, checkpoints, left)
@@ -56,7 +56,7 @@ async def _to_spark(bus: Bus, folder: Path, address: Address, checkpoints: Path)
 
 def _to_edge(folder: Path, settings: Settings, address: Address, checkpoints: Path) -> None:
     try:
-        from situ.pipeline.takeover import left_by_spark
+        from situ.spark.takeover import left_by_spark
     except ModuleNotFoundError as error:
         raise _without_spark(error) from error
     edge.begin_edge(folder, left_by_spark(address, settings, checkpoints, folder))

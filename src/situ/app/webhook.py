@@ -19,7 +19,7 @@ from types import MappingProxyType
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from situ import __version__
-from situ.situation.actions.perform import Deed
+from situ.policies.actions.invocations import ActionInvocation
 
 _LIMIT = 64 * 1024
 """Bytes of a line of the answer's head."""
@@ -34,7 +34,7 @@ _IN_PATH = "/%:@!$&'()*+,;=~-._?[]"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WebhookResponse:
     """What came of a request. Without a reason it was taken; ``again``: another try may do."""
 
     reason: str = ""
@@ -50,21 +50,21 @@ def host_of(url: str) -> str:
     return f"{parts.hostname}:{parts.port or _PORTS[parts.scheme]}"
 
 
-async def call(deed: Deed, timeout: float) -> Answer:
+async def send_request(deed: ActionInvocation, timeout: float) -> WebhookResponse:
     """Send the request; never raises for what the other side does."""
     try:
         parts = _split(deed.target)
     except ValueError as error:
-        return Answer(f"is no address: {error}")
+        return WebhookResponse(f"is no address: {error}")
     try:
         async with asyncio.timeout(timeout):
             return _judged(*await _exchange(parts, deed))
     except TimeoutError:
-        return Answer(f"did not answer within {timeout:g} s", again=True)
+        return WebhookResponse(f"did not answer within {timeout:g} s", again=True)
     except ssl.SSLCertVerificationError:
-        return Answer("has a certificate that is not trusted")
+        return WebhookResponse("has a certificate that is not trusted")
     except (OSError, EOFError, ValueError) as error:  # of what the error says, nothing that could hold the address
-        return Answer(_trouble(error), again=True)
+        return WebhookResponse(_trouble(error), again=True)
 
 
 def _split(url: str) -> SplitResult:
@@ -78,7 +78,7 @@ def _split(url: str) -> SplitResult:
     return parts
 
 
-async def _exchange(parts: SplitResult, deed: Deed) -> tuple[int, str]:
+async def _exchange(parts: SplitResult, deed: ActionInvocation) -> tuple[int, str]:
     secure = parts.scheme == "https"
     assert parts.hostname is not None
     reader, writer = await asyncio.open_connection(
@@ -114,7 +114,7 @@ async def _hear_out(reader: asyncio.StreamReader) -> None:
                     return
 
 
-def request_bytes(parts: SplitResult, deed: Deed) -> bytes:
+def request_bytes(parts: SplitResult, deed: ActionInvocation) -> bytes:
     """Head and body of the request."""
     body = b"" if deed.method == "GET" else json.dumps(deed.body, ensure_ascii=False).encode()
     path = quote(parts.path or "/", safe=_IN_PATH) + (f"?{quote(parts.query, safe=_IN_PATH)}" if parts.query else "")
@@ -122,7 +122,7 @@ def request_bytes(parts: SplitResult, deed: Deed) -> bytes:
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
-def _headers(parts: SplitResult, deed: Deed, body: bytes) -> Iterator[tuple[str, str]]:
+def _headers(parts: SplitResult, deed: ActionInvocation, body: bytes) -> Iterator[tuple[str, str]]:
     given = {name.lower() for name, _ in deed.headers}
     yield "Host", parts.netloc.rpartition("@")[2].encode("idna" if not parts.netloc.isascii() else "ascii").decode()
     yield "Connection", "close"
@@ -139,13 +139,13 @@ def _headers(parts: SplitResult, deed: Deed, body: bytes) -> Iterator[tuple[str,
     yield from deed.headers
 
 
-def _judged(status: int, phrase: str) -> Answer:
+def _judged(status: int, phrase: str) -> WebhookResponse:
     if 200 <= status < 300:
-        return Answer()
+        return WebhookResponse()
     said = f"answered {status}{f' {phrase[:80]}' if phrase.isprintable() and phrase else ''}"
     if 300 <= status < 400:
-        return Answer(f"{said}, and redirects are not followed")
-    return Answer(said, again=status >= 500 or status in _AGAIN)
+        return WebhookResponse(f"{said}, and redirects are not followed")
+    return WebhookResponse(said, again=status >= 500 or status in _AGAIN)
 
 
 def _trouble(error: Exception) -> str:

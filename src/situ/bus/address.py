@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from situ.bus.folder_lock import CREDENTIALS, read_lock
-from situ.catalogue import CREDENTIALS_UNUSABLE, NO_BUS
-from situ.documents import parse_json, substitute
-from situ.errors import Problems, SituError
+from situ.lang.catalogue import CREDENTIALS_UNUSABLE, NO_BUS
+from situ.lang.documents import parse_json, substitute
+from situ.lang.problems import Problems, SituError
 from situ.settings import Settings, load_settings
 from situ.settings.kinds import Text
 

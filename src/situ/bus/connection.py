@@ -22,10 +22,10 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from situ.bus.address import Address
-from situ.bus.admission import admission
-from situ.bus.permissions import inbox_of
-from situ.catalogue import BUS_FAILED, BUS_FORBIDS, BUS_REFUSES, BUS_UNREACHABLE, NO_ANSWER, NO_LISTENER
-from situ.errors import SituError
+from situ.bus.credentials import admission
+from situ.lang.catalogue import BUS_FAILED, BUS_FORBIDS, BUS_REFUSES, BUS_UNREACHABLE, NO_ANSWER, NO_LISTENER
+from situ.lang.problems import SituError
+from situ.protocol.permissions import inbox_of
 
 Receive = Callable[[Msg], None]
 
@@ -39,12 +39,12 @@ _OLDEST = (2, 11)
 NO_RESPONDERS = "503"
 
 
-class Listening:
+class NatsSubscription:
     """A subject whose messages are handed to ``receive``, over all connections."""
 
     __slots__ = ("_link", "receive", "subject", "subscription")
 
-    def __init__(self, link: Link, subject: str, receive: Receive) -> None:
+    def __init__(self, link: NatsConnection, subject: str, receive: Receive) -> None:
         self._link = link
         self.subject = subject
         self.receive = receive
@@ -67,7 +67,7 @@ class Listening:
             self.subscription = None
 
 
-class Link:
+class NatsConnection:
     """``connect`` once; from then on a lost connection is made again for ever, until ``close``."""
 
     def __init__(self, address: Address, *, name: str, patience: float) -> None:
@@ -84,7 +84,7 @@ class Link:
         self._client: Client | None = None
         self._up = asyncio.Event()
         self._down = asyncio.Event()
-        self._listening: dict[Listening, None] = {}
+        self._listening: dict[NatsSubscription, None] = {}
         self._keeper: asyncio.Task[None] | None = None
         self._closing = False
         self._numbers = iter(range(1, 2**62))
@@ -267,15 +267,15 @@ class Link:
         """A subject nobody else listens on."""
         return f"{inbox_of(self.address.principal)}.{_CHANCE.getrandbits(64):016x}.{next(self._numbers)}"
 
-    async def listen(self, subject: str, receive: Receive) -> Listening:
+    async def listen(self, subject: str, receive: Receive) -> NatsSubscription:
         client = await self.ready()
-        listening = Listening(self, subject, receive)
+        listening = NatsSubscription(self, subject, receive)
         self._listening[listening] = None
         with suppress(nats.errors.ConnectionClosedError, OSError):  # the next connection starts it
             await listening.start(client)
         return listening
 
-    def forget(self, listening: Listening) -> None:
+    def forget(self, listening: NatsSubscription) -> None:
         self._listening.pop(listening, None)
 
     async def publish(self, subject: str, body: bytes, headers: Mapping[str, str] | None, reply: str = "") -> None:

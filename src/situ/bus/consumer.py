@@ -23,15 +23,14 @@ from typing import Any
 
 from nats.aio.msg import Msg
 
+from situ.bus.connection import NatsConnection, NatsSubscription
+from situ.bus.consumer_proxy import GUARDED, OWN, ConsumerAccess, RouterAccess, ServerAccess, is_guarded, subjects_of
 from situ.bus.interface import ConsumerState
-from situ.bus.link import Link, Listening
-from situ.bus.names import MIXED, Names
-from situ.bus.reading import failure
-from situ.bus.streams import nanoseconds
-from situ.bus.taking import GUARDED, OWN, FromRouter, FromServer, Taking, is_guarded, subjects_of
-from situ.catalogue import BUS_UNREACHABLE, NO_ANSWER, NOT_ON_BUS
-from situ.errors import SituError
-from situ.event.message import DECIDED, HANDED, Stored
+from situ.bus.streams import failure, nanoseconds
+from situ.event.message import DECIDED, HANDED, StoredMessage
+from situ.event.subjects import MIXED, BusNames
+from situ.lang.catalogue import BUS_UNREACHABLE, NO_ANSWER, NOT_ON_BUS
+from situ.lang.problems import SituError
 
 _YEAR = nanoseconds(timedelta(days=365))
 _EXPIRES = 10.0
@@ -61,7 +60,7 @@ def configuration(name: str, subjects: Sequence[str], *, guarded: bool = False) 
 class Consumers:
     """The durable consumers of a zone."""
 
-    def __init__(self, link: Link, names: Names) -> None:
+    def __init__(self, link: NatsConnection, names: BusNames) -> None:
         self._link = link
         self._names = names
         self._stream = names.out_stream
@@ -103,7 +102,7 @@ class Consumers:
         )
 
     async def attach(self, name: str, pending: int) -> NatsConsumption:
-        of = FromRouter if self._link.address.principal else FromServer
+        of = RouterAccess if self._link.address.principal else ServerAccess
         consumption = NatsConsumption(self._link, of(self._link, self._stream, name), name, max(pending, 1))
         await consumption.start()
         return consumption
@@ -113,20 +112,20 @@ class Consumers:
 class _Given:
     """A message under way to the reader."""
 
-    message: Stored
+    message: StoredMessage
     number: int  # how many messages were handed to this consumer up to it
 
 
 class NatsConsumption:
     """One reader at work; see :class:`situ.bus.interface.Consumption`."""
 
-    def __init__(self, link: Link, taking: Taking, name: str, pending: int) -> None:
+    def __init__(self, link: NatsConnection, taking: ConsumerAccess, name: str, pending: int) -> None:
         self._link = link
         self._taking = taking
         self._name = name
         self._pending = pending
         self._inbox = link.inbox()
-        self._listening: Listening | None = None
+        self._listening: NatsSubscription | None = None
         self._came: asyncio.Queue[Msg] = asyncio.Queue()
         self._wake = asyncio.Event()
         self._requests: dict[str, int] = {}  # by number: how many messages each may still bring
@@ -150,7 +149,7 @@ class NatsConsumption:
         self._came.put_nowait(message)
         self._wake.set()
 
-    async def __aiter__(self) -> AsyncIterator[Stored]:
+    async def __aiter__(self) -> AsyncIterator[StoredMessage]:
         while not self._closed:
             down = self._link.down
             try:
@@ -167,7 +166,7 @@ class NatsConsumption:
             self._requests.clear()
             self._inbox_drained()
 
-    async def _new(self, down: asyncio.Event) -> AsyncIterator[Stored]:
+    async def _new(self, down: asyncio.Event) -> AsyncIterator[StoredMessage]:
         """What comes, until there is reason to look at the marks again."""
         while not self._closed and not down.is_set():
             await self._ask()
@@ -188,7 +187,7 @@ class NatsConsumption:
         while not self._came.empty():
             self._came.get_nowait()
 
-    async def _handed_out(self) -> AsyncIterator[Stored]:
+    async def _handed_out(self) -> AsyncIterator[StoredMessage]:
         """What the server has handed out, but this reader not got or not acknowledged, in order."""
         await self._repeat_acknowledgement()
         info = await self._taking.info()
@@ -279,7 +278,7 @@ class NatsConsumption:
             return None  # asked for before there was anything to guard: the router has it again
         acknowledged = headers.get(HANDED) or arrived.reply
         seq, handed, at = (int(token) for token in acknowledged.split(".")[-4:-1])
-        message = Stored(seq=seq, subject=arrived.subject, body=arrived.data, headers=headers, at=at // 1000)
+        message = StoredMessage(seq=seq, subject=arrived.subject, body=arrived.data, headers=headers, at=at // 1000)
         if seq <= self._seen:
             return None
         return _Given(message, handed)

@@ -1,34 +1,105 @@
-"""The embedded bus: a ``nats-server`` that a run starts, watches, starts again and stops.
-
-Everything it has is under ``.situ``: configuration and store in ``nats/``, the key of the run in ``credentials/bus``,
-its log in ``logs/nats.log``. It listens on loopback only, on a port that a folder keeps, and ends with the process that
-started it, even if that is killed. It lets in the run, which may do everything, and the clients that were added, each
-for itself (:mod:`situ.bus.permissions`); others can be let in and shut out while it runs.
+"""The program ``nats-server`` as a process: found, tied to the process that starts it, asked whether it answers, and
+ended if a run that is gone left one behind. Knows nothing of its configuration.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import json
 import logging
 import os
 import secrets
+import shutil
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
+import psutil
+
 from situ.bus.address import TOKEN, Address, embedded_address
 from situ.bus.credentials import make_folder, make_seed, public_key, seed_in, write_secret
 from situ.bus.folder_lock import CREDENTIALS, STATE, private_folder
-from situ.bus.permissions import Principal, users
-from situ.bus.server_program import NATS, answers, dies_with_parent, end_stale, find_program
-from situ.catalogue import BUS_FAILED, SERVER_FAILED
-from situ.errors import SituError
+from situ.lang.catalogue import BUS_FAILED, SERVER_FAILED, SERVER_MISSING
+from situ.lang.problems import SituError
+from situ.protocol.permissions import BusPrincipal, users
 from situ.settings import Settings
+
+NATS = STATE / "nats"
+CONFIGURATION = NATS / "server.conf"
+_STALE_STOP = 10.0  # seconds
+_PR_SET_PDEATHSIG = 1
+
+
+def find_program() -> str:
+    """The server that came with our dependencies, else one on the PATH."""
+    beside = Path(sys.executable).parent / "nats-server"
+    if beside.exists():
+        return str(beside)
+    if (found := shutil.which("nats-server")) is not None:
+        return found
+    raise SituError(SERVER_MISSING(python=sys.executable))
+
+
+def end_stale(folder: Path) -> None:
+    """End servers of runs that are gone: two on one store would ruin it. They are known by their configuration."""
+    configuration = str(folder / CONFIGURATION)
+    stale = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            program, *arguments = process.cmdline() or ("",)
+            if "nats-server" in program and configuration in arguments:
+                process.terminate()
+                stale.append(process)
+    _, alive = psutil.wait_procs(stale, timeout=_STALE_STOP)
+    for process in alive:
+        with suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(alive, timeout=_STALE_STOP)
+
+
+def dies_with_parent(parent: int) -> Callable[[], None] | None:
+    if sys.platform != "linux":
+        return None
+    library = ctypes.CDLL(None, use_errno=True)
+
+    def ask() -> None:
+        library.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:  # it died before we asked
+            os._exit(1)
+
+    return ask
+
+
+async def answers(port: int, name: str) -> bool:
+    """Whether the server of this name takes connections; another one on the port is not ours."""
+    try:
+        reader, writer = await asyncio.wait_for(asyncio.open_connection("127.0.0.1", port), 1)
+    except (OSError, TimeoutError):
+        return False
+    try:
+        return name.encode() in await asyncio.wait_for(reader.readline(), 1)
+    except (OSError, TimeoutError, ValueError):
+        return False
+    finally:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The embedded bus: a ``nats-server`` that a run starts, watches, starts again and stops.
+#
+# Everything it has is under ``.situ``: configuration and store in ``nats/``, the key of the run in
+# ``credentials/bus``, its log in ``logs/nats.log``. It listens on loopback only, on a port that a folder keeps, and
+# ends with the process that started it, even if that is killed. It lets in the run, which may do everything, and the
+# clients that were added, each for itself (:mod:`situ.protocol.permissions`); others can be let in and shut out while
+# it runs.
 
 _log = logging.getLogger(__name__)
 
@@ -75,7 +146,7 @@ class EmbeddedServer:
         folder: Path,
         settings: Settings,
         *,
-        admitted: Sequence[Principal] = (),
+        admitted: Sequence[BusPrincipal] = (),
         on_restart: Callable[[], None] | None = None,
     ) -> None:
         self._folder = folder.resolve()
@@ -203,7 +274,7 @@ class EmbeddedServer:
 
     # ── letting in and shutting out ──
 
-    async def admit(self, admitted: Sequence[Principal]) -> None:
+    async def admit(self, admitted: Sequence[BusPrincipal]) -> None:
         """Let in these clients and no others, from now on: connections of those that are no longer among them end.
 
         B110 if the server does not take it; then it stays as it was.

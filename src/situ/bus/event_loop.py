@@ -1,13 +1,34 @@
-"""An event loop in a thread of its own, for programs that run none: calls are made there and waited for here."""
+"""Ending tasks for certain.
+
+A task that is cancelled in the very moment in which what it waits for happens may go on as if nothing had been said.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+_SAY_AGAIN = 0.1
+
+
+async def end(tasks: Iterable[asyncio.Task[Any] | None]) -> None:
+    """Cancel these tasks until they are done; what they raise is theirs."""
+    left = {task for task in tasks if task is not None and not task.done()}
+    while left:
+        for task in left:
+            task.cancel()
+        done, left = await asyncio.wait(left, timeout=_SAY_AGAIN)
+        for task in done:
+            if not task.cancelled():
+                task.exception()
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# An event loop in a thread of its own, for programs that run none: calls are made there and waited for here.
 
 T = TypeVar("T")
 H = TypeVar("H")
@@ -15,7 +36,7 @@ H_co = TypeVar("H_co", covariant=True)
 P = ParamSpec("P")
 
 
-class Loop:
+class LoopThread:
     """An event loop in a thread."""
 
     def __init__(self, name: str) -> None:
@@ -48,13 +69,13 @@ class Handled(Protocol[H_co]):
     """Something of a node that has calls of its own."""
 
     @property
-    def _loop(self) -> Loop: ...
+    def _loop(self) -> LoopThread: ...
 
     @property
     def _handler(self) -> H_co: ...
 
 
-def called(work: Callable[Concatenate[H, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Handled[H], P], T]:
+def blocking_call(work: Callable[Concatenate[H, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Handled[H], P], T]:
     """The same call of a handler, waited for."""
 
     @wraps(work)
@@ -64,7 +85,7 @@ def called(work: Callable[Concatenate[H, P], Coroutine[Any, Any, T]]) -> Callabl
     return call
 
 
-def iterate(loop: Loop, stream: AsyncGenerator[T, None]) -> Iterator[T]:
+def iterate(loop: LoopThread, stream: AsyncGenerator[T, None]) -> Iterator[T]:
     async def step() -> T | None:
         try:
             return await anext(stream)

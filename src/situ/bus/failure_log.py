@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from situ.catalogue import INTERNAL
-from situ.errors import Problem
-from situ.event.isolation import Failure, FailureLog, failure_of
-from situ.event.row import Bad
+from situ.event.failures import FailureLog, StageFailure, failure_of
+from situ.event.row import BadRow
+from situ.lang.catalogue import INTERNAL
+from situ.lang.problems import Problem
 
 
-class Mistakes:
+class InternalErrors:
     """Those of one part of a run; ``counts`` says how often something failed in a way that nobody foresaw, by what it
     was. Events that fail are dead letters, and counted as such."""
 
@@ -26,7 +26,7 @@ class Mistakes:
         self._log = log
         self._seen = FailureLog()
 
-    def note(self, error: BaseException, what: str) -> Failure:
+    def note(self, error: BaseException, what: str) -> StageFailure:
         """Log and count what was raised while doing something."""
         failure = failure_of(error, what)
         self.counts[what] += 1
@@ -47,19 +47,19 @@ class Mistakes:
         failure = self.note(error, what)
         return INTERNAL(id=failure.id, what=failure.what)
 
-    def take(self, failures: Iterable[Failure]) -> None:
+    def take(self, failures: Iterable[StageFailure]) -> None:
         """Log and count what was found to have failed."""
         for failure in failures:
             self.counts[failure.stage] += 1
             for text in self._seen.texts([failure.trace]):
                 self._log.error("%s", text)
 
-    def begun_anew(self, policy: str, failure: Failure) -> None:
+    def begun_anew(self, policy: str, failure: StageFailure) -> None:
         """A policy has forgotten what it remembered, because it failed on that."""
         self.counts["policy that began anew"] += 1
         self._log.error("policy %s cannot go on from what it remembers and begins anew:\n%s", policy, failure.trace)
 
-    def of_events(self, bad: Iterable[Bad]) -> None:
+    def of_events(self, bad: Iterable[BadRow]) -> None:
         """Log those of the dead letters that are mistakes."""
         for text in self._seen.of(bad):
             self._log.error("%s", text)

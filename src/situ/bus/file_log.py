@@ -16,8 +16,8 @@ import msgspec
 import pyarrow
 from pyarrow import parquet
 
-from situ.catalogue import LOG_FILE_UNREADABLE, MALFORMED_LINE
-from situ.errors import Location, Problem, SituError
+from situ.lang.catalogue import LOG_FILE_UNREADABLE, MALFORMED_LINE
+from situ.lang.problems import Location, Problem, SituError
 
 FORMATS = ("jsonl", "parquet")
 _BATCH = 1000

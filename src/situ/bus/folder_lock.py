@@ -20,8 +20,8 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any
 
-from situ.catalogue import FOLDER_IN_USE, OTHER_LAYOUT
-from situ.errors import SituError
+from situ.lang.catalogue import FOLDER_IN_USE, OTHER_LAYOUT
+from situ.lang.problems import SituError
 
 STATE = Path(".situ")
 LOCK = STATE / "lock"
@@ -36,7 +36,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class LockHolder:
     """The run that holds a folder."""
 
     pid: int
@@ -99,7 +99,7 @@ class FolderLock:
         self.release()
 
 
-def read_lock(folder: Path) -> Holder | None:
+def read_lock(folder: Path) -> LockHolder | None:
     """The run that holds the folder now; None if none does."""
     try:
         file = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
@@ -108,7 +108,7 @@ def read_lock(folder: Path) -> Holder | None:
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _parse(os.pread(file, _MOST, 0)) or Holder(pid=0)
+        return _parse(os.pread(file, _MOST, 0)) or LockHolder(pid=0)
     else:
         return None
     finally:
@@ -127,10 +127,10 @@ def _try_lock(file: int) -> bool:
     return False
 
 
-def _parse(text: bytes) -> Holder | None:
+def _parse(text: bytes) -> LockHolder | None:
     try:
         fields = json.loads(text)
-        return Holder(
+        return LockHolder(
             pid=int(fields["pid"]),
             start=str(fields["start"]),
             ports=MappingProxyType(dict(fields["ports"])),

@@ -1,6 +1,6 @@
 """What every bus can do: keep messages in streams, carry them at once, keep values by key.
 
-The engines know a bus by this protocol alone. Streams, buckets and subjects are named in :mod:`situ.bus.names`.
+The engines know a bus by this protocol alone. Streams, buckets and subjects are named in :mod:`situ.event.subjects`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from situ.event.message import Message, Stored
+from situ.event.message import Message, StoredMessage
 from situ.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Ack:
+class StoreAck:
     """A message is stored under ``seq``; a duplicate was before, and that is where."""
 
     seq: int
@@ -34,7 +34,7 @@ class StreamState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class KeyEntry:
     """A value under a key. No value: the key was removed."""
 
     key: str
@@ -72,7 +72,7 @@ class Serving(Protocol):
 class Consumption(Protocol):
     """The messages of one durable consumer, in the order of the stream, from the first unacknowledged on."""
 
-    def __aiter__(self) -> AsyncIterator[Stored]: ...
+    def __aiter__(self) -> AsyncIterator[StoredMessage]: ...
 
     async def acknowledge(self, seq: int) -> None:
         """All up to this sequence are done with."""
@@ -90,7 +90,7 @@ class Guard(Protocol):
     def knows(self, consumer: str) -> bool:
         """Whether there is a subscription that this is the consumer of."""
 
-    async def decide(self, consumer: str, message: Stored) -> bytes | None:
+    async def decide(self, consumer: str, message: StoredMessage) -> bytes | None:
         """The body that the reader of this consumer gets; None: the message is not for him any more."""
 
     def mark(self, seq: int, number: int) -> str:
@@ -112,7 +112,7 @@ class Bus(Protocol):
     async def prepare(self, settings: Settings) -> None:
         """Streams and buckets of the zone are there, as the settings say; content they have stays."""
 
-    async def store(self, message: Message, *, lane: str = "") -> asyncio.Future[Ack]:
+    async def store(self, message: Message, *, lane: str = "") -> asyncio.Future[StoreAck]:
         """Hand a message to its stream. Messages of one connection are stored in the order of these calls.
 
         Waits while too many are under way. The future fails with B-codes: stream full, bus unreachable. When a message
@@ -121,7 +121,7 @@ class Bus(Protocol):
 
     def read(
         self, stream: str, first: int, last: int | None = None, *, subjects: Sequence[str] = ()
-    ) -> AsyncGenerator[Stored, None]:
+    ) -> AsyncGenerator[StoredMessage, None]:
         """What the stream holds of these sequences, in order; ends at ``last``, or where the stream ends now."""
 
     async def state(self, stream: str) -> StreamState: ...
@@ -163,16 +163,16 @@ class Bus(Protocol):
         answer later, and take the next message meanwhile, by sending to that subject.
         """
 
-    async def get(self, bucket: str, key: str) -> Entry | None: ...
+    async def get(self, bucket: str, key: str) -> KeyEntry | None: ...
 
     async def put(self, bucket: str, key: str, value: bytes, *, expected: int | None = None) -> int:
         """Set a value, give its revision. With ``expected`` only if that is the key's revision (0: it has none)."""
 
     async def remove(self, bucket: str, key: str) -> None: ...
 
-    async def entries(self, bucket: str, prefix: str = "") -> tuple[Entry, ...]: ...
+    async def entries(self, bucket: str, prefix: str = "") -> tuple[KeyEntry, ...]: ...
 
-    def watch(self, bucket: str, key: str) -> AsyncGenerator[Entry, None]:
+    def watch(self, bucket: str, key: str) -> AsyncGenerator[KeyEntry, None]:
         """The value now, if there is one, and then every new one; ``key`` may hold wildcards."""
 
     async def put_object(self, bucket: str, name: str, content: bytes) -> None: ...

@@ -1,7 +1,7 @@
-"""A bus in the memory of one process, for tests and for what fits into one process: the whole protocol, nothing kept.
+"""One stream in the memory of a process: what JetStream does with a configuration, without JetStream.
 
-All who use it share one object and one event loop. It does what the bus on NATS does, held to it by the same tests;
-what is lost here is what the process loses when it ends.
+Sequences, ids within their window, limits, and interest: what nobody waits for is not kept. Plain data; no tasks, and
+time comes from the caller.
 """
 
 from __future__ import annotations
@@ -9,20 +9,168 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from bisect import bisect_left
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from dataclasses import replace
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
+from typing import Any
 
-from situ.bus.interface import Ack, ConsumerState, Entry, Guard, Handler, StreamState
-from situ.bus.memory_stream import MemoryConsumer, MemoryStream, fits
-from situ.bus.names import MIXED, Names
+from situ.bus.interface import ConsumerState, Guard, Handler, KeyEntry, StoreAck, StreamState
 from situ.bus.streams import configurations
-from situ.catalogue import MESSAGE_TOO_LARGE, NO_ANSWER, NO_LISTENER, NOT_ON_BUS, OTHER_REVISION
-from situ.errors import SituError
-from situ.event.message import REPLY, Message, Stored
+from situ.event.message import REPLY, Message, StoredMessage
+from situ.event.subjects import MIXED, BusNames
+from situ.lang.catalogue import MESSAGE_TOO_LARGE, NO_ANSWER, NO_LISTENER, NOT_ON_BUS, OTHER_REVISION, STREAM_FULL
+from situ.lang.problems import SituError
 from situ.settings import Settings
+
+_OVERHEAD = 64  # bytes a message costs beyond its content
+
+
+def fits(pattern: str, subject: str) -> bool:
+    """Whether a subject is one of those a pattern with ``*`` and ``>`` means."""
+    wanted, given = pattern.split("."), subject.split(".")
+    for place, token in enumerate(wanted):
+        if token == ">":
+            return len(given) > place
+        if place >= len(given) or token not in ("*", given[place]):
+            return False
+    return len(wanted) == len(given)
+
+
+@dataclass(slots=True)
+class MemoryConsumer:
+    """How far a durable consumer is. It has interest in what came after it was made."""
+
+    name: str
+    groups: tuple[str, ...]
+    subjects: frozenset[str]
+    acknowledged: int
+    handed: int
+    number: int = 0
+    """How many messages are acknowledged."""
+    guarded: bool = False
+
+
+@dataclass(slots=True)
+class MemoryStream:
+    """A stream with the configuration that :func:`situ.bus.streams.configurations` gives."""
+
+    configuration: Mapping[str, Any]
+    last: int = 0
+    size: int = 0
+    consumers: dict[str, MemoryConsumer] = field(default_factory=dict)
+    _messages: dict[int, StoredMessage] = field(default_factory=dict)
+    _ids: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def takes(self, subject: str) -> bool:
+        return any(fits(pattern, subject) for pattern in self.configuration["subjects"])
+
+    def append(self, message: Message, now: int) -> StoreAck:
+        """Store at this time (microseconds); B103 if it refuses when full."""
+        self._expire(now)
+        if message.id and (before := self._ids.get(message.id)) is not None:
+            return StoreAck(before[0], True)
+        size = _size(message)
+        most = self.configuration["max_bytes"]
+        if self.configuration["discard"] == "new" and 0 < most < self.size + size:
+            problem = STREAM_FULL(stream=self.configuration["name"], reason="maximum bytes exceeded")
+            raise SituError(problem)
+        self.last += 1
+        if message.id:
+            self._ids[message.id] = (self.last, now)
+        if self._wanted(message.subject):
+            self._messages[self.last] = StoredMessage(
+                seq=self.last, subject=message.subject, body=message.body, headers=dict(message.headers), at=now
+            )
+            self.size += size
+            while 0 < most < self.size:
+                self._drop(next(iter(self._messages)))
+        return StoreAck(self.last)
+
+    def _wanted(self, subject: str) -> bool:
+        if self.configuration["retention"] != "interest":
+            return True
+        return any(subject in consumer.subjects for consumer in self.consumers.values())
+
+    def _expire(self, now: int) -> None:
+        window, age = self.configuration["duplicate_window"] // 1000, self.configuration["max_age"] // 1000
+        for id, (_, at) in tuple(self._ids.items()):
+            if at + window > now:
+                break  # they are in the order of their times
+            del self._ids[id]
+        for seq, message in tuple(self._messages.items()) if age else ():
+            if message.at + age > now:
+                break
+            self._drop(seq)
+
+    def _drop(self, seq: int) -> None:
+        self.size -= _size(self._messages.pop(seq))
+
+    def state(self) -> StreamState:
+        first = next(iter(self._messages), self.last + 1)
+        return StreamState(first=first, last=self.last, messages=len(self._messages), size=self.size)
+
+    def between(self, first: int, last: int, subjects: Collection[str] = ()) -> Iterator[StoredMessage]:
+        """What is held of these sequences now."""
+        held = list(self._messages)
+        for seq in held[bisect_left(held, first) :]:
+            if seq > last:
+                return
+            message = self._messages.get(seq)
+            if message is not None and (not subjects or any(fits(one, message.subject) for one in subjects)):
+                yield message
+
+    def find(self, at: int) -> int:
+        return next((seq for seq, message in self._messages.items() if message.at >= at), self.last + 1)
+
+    def purge(self, before: int) -> None:
+        for seq in [seq for seq in self._messages if seq < before]:
+            self._drop(seq)
+
+    # ── consumers ──
+
+    def ensure(self, name: str, groups: Sequence[str], subjects: Collection[str], *, guarded: bool = False) -> None:
+        consumer = self.consumers.get(name)
+        if consumer is None:
+            consumer = MemoryConsumer(name, (), frozenset(), self.last, self.last)
+            self.consumers[name] = consumer
+        consumer.guarded = guarded
+        consumer.groups, consumer.subjects = tuple(sorted(set(groups))), frozenset(subjects)
+        self._release()
+
+    def acknowledge(self, name: str, seq: int, count: int) -> None:
+        """So many messages up to this one are done with."""
+        consumer = self.consumers.get(name)
+        if consumer is not None and consumer.acknowledged < seq <= consumer.handed:
+            consumer.acknowledged = seq
+            consumer.number += count
+            self._release()
+
+    def drop(self, name: str) -> None:
+        if self.consumers.pop(name, None) is not None:
+            self._release()
+
+    def _release(self) -> None:
+        """Nobody waits any more for what all who wanted it have acknowledged."""
+        if self.configuration["retention"] != "interest":
+            return
+        for seq, message in tuple(self._messages.items()):
+            if not any(c.acknowledged < seq and message.subject in c.subjects for c in self.consumers.values()):
+                self._drop(seq)
+
+
+def _size(message: Message | StoredMessage) -> int:
+    headers = sum(len(name) + len(value) for name, value in message.headers.items())
+    return len(message.subject) + len(message.body) + headers + _OVERHEAD
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# A bus in the memory of one process, for tests and for what fits into one process: the whole protocol, nothing kept.
+#
+# All who use it share one object and one event loop. It does what the bus on NATS does, held to it by the same tests;
+# what is lost here is what the process loses when it ends.
 
 _log = logging.getLogger(__name__)
 _MOST = 8 * 1024 * 1024
@@ -33,10 +181,10 @@ class MemoryBus:
     """See :class:`situ.bus.interface.Bus`. ``clock`` gives microseconds since 1970."""
 
     def __init__(self, zone: str = "main", *, clock: Callable[[], int] = lambda: time.time_ns() // 1000) -> None:
-        self.names = Names(zone)
+        self.names = BusNames(zone)
         self._clock = clock
         self._streams: dict[str, MemoryStream] = {}
-        self._buckets: dict[str, dict[str, Entry]] = {}
+        self._buckets: dict[str, dict[str, KeyEntry]] = {}
         self._revisions: dict[str, int] = {}
         self._objects: dict[str, dict[str, bytes]] = {}
         self._serving: list[MemoryServing] = []
@@ -80,12 +228,12 @@ class MemoryBus:
 
     # ── streams ──
 
-    async def store(self, message: Message, *, lane: str = "") -> asyncio.Future[Ack]:
+    async def store(self, message: Message, *, lane: str = "") -> asyncio.Future[StoreAck]:
         return self.hand_over(message, lane=lane)
 
-    def hand_over(self, message: Message, *, lane: str = "") -> asyncio.Future[Ack]:
+    def hand_over(self, message: Message, *, lane: str = "") -> asyncio.Future[StoreAck]:
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Ack] = loop.create_future()
+        future: asyncio.Future[StoreAck] = loop.create_future()
         try:
             if lane in self._refused:
                 raise SituError(*self._refused[lane].problems)
@@ -110,7 +258,7 @@ class MemoryBus:
 
     async def read(
         self, stream: str, first: int, last: int | None = None, *, subjects: Sequence[str] = ()
-    ) -> AsyncGenerator[Stored, None]:
+    ) -> AsyncGenerator[StoredMessage, None]:
         held = self._stream(stream)
         for message in held.between(first, held.last if last is None else last, subjects):
             yield message
@@ -211,12 +359,12 @@ class MemoryBus:
 
     # ── values and objects ──
 
-    def _bucket(self, name: str) -> dict[str, Entry]:
+    def _bucket(self, name: str) -> dict[str, KeyEntry]:
         if name not in self._buckets:
             raise SituError(NOT_ON_BUS(kind="bucket", name=name))
         return self._buckets[name]
 
-    async def get(self, bucket: str, key: str) -> Entry | None:
+    async def get(self, bucket: str, key: str) -> KeyEntry | None:
         entry = self._bucket(bucket).get(key)
         return entry if entry is not None and entry.value is not None else None
 
@@ -233,15 +381,15 @@ class MemoryBus:
         entries = self._bucket(bucket)
         revision = self._revisions[bucket] = self._revisions.get(bucket, 0) + 1
         entries.pop(key, None)  # in the order of revisions
-        entries[key] = Entry(key=key, value=value, revision=revision)
+        entries[key] = KeyEntry(key=key, value=value, revision=revision)
         self._tell()
         return revision
 
-    async def entries(self, bucket: str, prefix: str = "") -> tuple[Entry, ...]:
+    async def entries(self, bucket: str, prefix: str = "") -> tuple[KeyEntry, ...]:
         found = [e for e in self._bucket(bucket).values() if e.key.startswith(prefix) and e.value is not None]
         return tuple(sorted(found, key=lambda entry: entry.key))
 
-    async def watch(self, bucket: str, key: str) -> AsyncGenerator[Entry, None]:
+    async def watch(self, bucket: str, key: str) -> AsyncGenerator[KeyEntry, None]:
         entries, changed, seen, first = self._bucket(bucket), asyncio.Event(), 0, True
         self._changed.add(changed)
         try:
@@ -296,7 +444,7 @@ class MemoryConsumption:
         self._closed = False
         changed.add(self._wake)
 
-    async def __aiter__(self) -> AsyncIterator[Stored]:
+    async def __aiter__(self) -> AsyncIterator[StoredMessage]:
         consumer = self._consumer()
         seen, again = consumer.acknowledged, consumer.handed
         while not self._closed:

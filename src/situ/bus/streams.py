@@ -1,8 +1,8 @@
-"""Values by key, and objects by name, in buckets of JetStream.
+"""Reading streams from any place, by *direct batch get*: no consumer is made, nothing is remembered by the server.
 
-A bucket is a stream that keeps the last message of a subject; the revision of a value is its sequence. Both are laid
-out as the tools of NATS do it. Watching reads the stream, woken by what passes on the subjects, so that a watcher
-misses no last value, whatever happens to connections.
+A request names a sequence and a subject, the server answers with so many messages and an end marker. A reader asks for
+the next batch from where the last one ended, so gaps (purged, aged, of other subjects) do not matter, and after a lost
+connection it goes on where it was.
 """
 
 from __future__ import annotations
@@ -10,19 +10,316 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import heapq
 import json
 import secrets
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, suppress
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from nats.aio.msg import Msg
 
-from situ.bus.interface import Entry
-from situ.bus.link import Link
-from situ.bus.reading import failure, read, state_of, stored
-from situ.catalogue import BUS_UNREACHABLE, NO_ANSWER, NO_LISTENER, NOT_ON_BUS, OTHER_REVISION
-from situ.errors import SituError
-from situ.event.message import Stored
+from situ.bus.connection import NatsConnection
+from situ.bus.interface import KeyEntry, StreamState
+from situ.event.message import StoredMessage
+from situ.event.subjects import BusNames
+from situ.lang.catalogue import BUS_FAILED, BUS_UNREACHABLE, NO_ANSWER, NO_LISTENER, NOT_ON_BUS, OTHER_REVISION
+from situ.lang.problems import SituError
+from situ.settings import Settings
+
+_BATCH, _BYTES = 1000, 8 * 1024 * 1024
+_SILENCE = 5.0
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_OF_SERVER = frozenset(
+    ("Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Num-Pending", "Nats-Last-Sequence")
+)
+NO_RESPONDERS, END, NOTHING = "503", "204", "404"
+
+
+class BatchRequest(NamedTuple):
+    """Who is asked for a batch, and what the request says beside what is wanted."""
+
+    subject: str
+    headers: Mapping[str, str] | None = None
+    says: Mapping[str, Any] = MappingProxyType({})
+
+
+def stored(message: Msg) -> StoredMessage:
+    """The message of a direct get."""
+    headers = message.headers or {}
+    at = datetime.fromisoformat(headers["Nats-Time-Stamp"])
+    return StoredMessage(
+        seq=int(headers["Nats-Sequence"]),
+        subject=headers["Nats-Subject"],
+        body=message.data,
+        headers={name: value for name, value in headers.items() if name not in _OF_SERVER},
+        at=(at - _EPOCH) // _MICROSECOND,
+    )
+
+
+async def state_of(link: NatsConnection, stream: str) -> StreamState:
+    answer = await link.ask_server(f"STREAM.INFO.{stream}")
+    if "error" in answer:
+        raise failure(answer["error"], "stream", stream)
+    state = answer["state"]
+    return StreamState(
+        first=state["first_seq"] if state["messages"] else state["last_seq"] + 1,
+        last=state["last_seq"],
+        messages=state["messages"],
+        size=state["bytes"],
+    )
+
+
+def failure(error: Mapping[str, Any], kind: str, name: str) -> SituError:
+    """What JetStream says went wrong."""
+    if error.get("code") == 404:
+        return SituError(NOT_ON_BUS(kind=kind, name=name))
+    return SituError(BUS_FAILED(what=f"use {kind} `{name}`", reason=str(error.get("description", error))))
+
+
+async def find(link: NatsConnection, stream: str, at: datetime) -> int:
+    """The first sequence stored at or after this time."""
+    end = (await state_of(link, stream)).last + 1
+    async with aclosing(_one_batch(link, stream, {"start_time": at.astimezone(UTC).isoformat(), "batch": 1})) as batch:
+        async for message in batch:
+            return min(stored(message).seq, end)
+    return end
+
+
+async def read(
+    link: NatsConnection,
+    stream: str,
+    first: int,
+    last: int | None,
+    subjects: Sequence[str],
+    batch: int = _BATCH,
+    asked: BatchRequest | None = None,
+) -> AsyncGenerator[StoredMessage, None]:
+    """What the stream holds of these sequences and subjects, in order; asked for at the server itself unless said."""
+    if last is None:
+        last = (await state_of(link, stream)).last
+    first = max(first, 1)
+    if first > last:
+        return
+    each = [
+        _read_one(link, stream, first, last, subject, batch, asked) for subject in dict.fromkeys(subjects) or (None,)
+    ]
+    async with aclosing(each[0] if len(each) == 1 else _merge(each)) as messages:
+        async for message in messages:
+            yield message
+
+
+async def _merge(readers: Sequence[AsyncGenerator[StoredMessage, None]]) -> AsyncGenerator[StoredMessage, None]:
+    heads: list[tuple[int, int, StoredMessage]] = []
+    try:
+        for number, reader in enumerate(readers):
+            async for message in reader:
+                heads.append((message.seq, number, message))
+                break
+        heapq.heapify(heads)
+        seen = 0
+        while heads:
+            seq, number, message = heads[0]
+            if seq > seen:  # subjects with wildcards may overlap
+                seen = seq
+                yield message
+            async for message in readers[number]:
+                heapq.heapreplace(heads, (message.seq, number, message))
+                break
+            else:
+                heapq.heappop(heads)
+    finally:
+        for reader in readers:
+            await reader.aclose()
+
+
+async def _read_one(
+    link: NatsConnection,
+    stream: str,
+    first: int,
+    last: int,
+    subject: str | None,
+    batch: int,
+    asked: BatchRequest | None,
+) -> AsyncGenerator[StoredMessage, None]:
+    while first <= last:
+        request: dict[str, Any] = {"seq": first, "batch": min(batch, last - first + 1), "max_bytes": _BYTES}
+        if subject is not None:
+            request["next_by_subj"] = subject
+        came = False
+        async with aclosing(_one_batch(link, stream, request, asked)) as messages:
+            async for message in messages:
+                found = stored(message)
+                if found.seq > last:
+                    return
+                if found.seq >= first:
+                    first, came = found.seq + 1, True
+                    yield found
+        if not came:
+            return
+
+
+async def _one_batch(
+    link: NatsConnection, stream: str, request: Mapping[str, Any], asked: BatchRequest | None = None
+) -> AsyncGenerator[Msg, None]:
+    """The answers to one request: up to the end marker, or some of them if the connection was lost in between."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + link.patience
+    subject, headers, says = asked or BatchRequest(f"$JS.API.DIRECT.GET.{stream}")
+    payload = json.dumps({**says, **request}).encode()
+    while True:
+        answers: asyncio.Queue[Msg | None] = asyncio.Queue()
+        inbox = link.inbox()
+        came = False
+        listening = await link.listen(inbox, answers.put_nowait)
+        try:
+            down = link.down
+            await link.publish(subject, payload, headers, reply=inbox)
+            while (message := await _next(answers, down)) is not None:
+                status = (message.headers or {}).get("Status")
+                if status in (END, NOTHING):
+                    return
+                if status == NO_RESPONDERS:
+                    if asked is None:
+                        await state_of(link, stream)  # says what is missing
+                    break
+                if status is not None:
+                    reason = f"{status} {(message.headers or {}).get('Description', '')}".strip()
+                    raise SituError(BUS_FAILED(what=f"read `{stream}`", reason=reason))
+                came = True
+                yield message
+        finally:
+            await listening.close()
+        if came:
+            return
+        if loop.time() > deadline:
+            if link.connected:
+                raise SituError(NO_ANSWER(subject=subject, seconds=float(link.patience)))
+            raise link.unreachable()
+        await asyncio.sleep(0.05)
+
+
+async def _next(answers: asyncio.Queue[Msg | None], down: asyncio.Event) -> Msg | None:
+    """The next answer; None if none comes, or none can come any more."""
+    if not answers.empty():
+        return answers.get_nowait()
+    get, lost = asyncio.ensure_future(answers.get()), asyncio.ensure_future(down.wait())
+    try:
+        await asyncio.wait((get, lost), timeout=_SILENCE, return_when=asyncio.FIRST_COMPLETED)
+        return get.result() if get.done() else None
+    finally:
+        get.cancel()
+        lost.cancel()
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The streams and buckets of a zone as the settings want them, as configurations of JetStream.
+#
+# Making them is repeatable: what is there is changed to what the settings say, and keeps its content.
+
+_NOT_FOUND, _NAME_IN_USE = 10059, 10058
+_HISTORY = 1
+_TOLD = timedelta(hours=1)  # how long feedback about quality is kept
+_CHANGEABLE = (
+    "subjects",
+    "retention",
+    "max_bytes",
+    "max_age",
+    "max_msgs_per_subject",
+    "discard",
+    "duplicate_window",
+    "allow_direct",
+    "allow_rollup_hdrs",
+)
+
+
+def nanoseconds(time: timedelta) -> int:
+    return time // timedelta(microseconds=1) * 1000
+
+
+def configurations(names: BusNames, settings: Settings) -> tuple[dict[str, Any], ...]:
+    """Everything the zone needs."""
+    log, groups = settings.log, settings.overlay.groups
+    window = settings.overlay.duplicate_window
+
+    def stream(name: str, age: timedelta | None, size: int, **more: Any) -> dict[str, Any]:
+        return {
+            "name": name,
+            "subjects": [names.subjects_of(name)],
+            "retention": "limits",
+            "storage": "file",
+            "discard": "old",
+            "max_age": nanoseconds(age) if age is not None else 0,
+            "max_bytes": size,
+            "max_msgs_per_subject": -1,
+            # The server refuses a window that is longer than messages are kept.
+            "duplicate_window": nanoseconds(min(window, age) if age is not None else window),
+            "allow_direct": True,
+            "allow_rollup_hdrs": False,
+            **more,
+        }
+
+    return (
+        stream(names.in_stream, None, log.size, discard="new"),
+        stream(names.root_stream, log.age, log.size),
+        stream(names.out_stream, groups.age, groups.size, retention="interest"),
+        stream(names.dead_stream, log.dead.age, log.dead.size),
+        stream(names.late_stream, log.dead.age, log.dead.size),
+        stream(names.feed_stream, _TOLD, log.dead.size),
+        *(_bucket(f"KV_{bucket}", [f"$KV.{bucket}.>"], _HISTORY) for bucket in names.buckets),
+        *(_bucket(f"OBJ_{store}", [f"$O.{store}.C.>", f"$O.{store}.M.>"], -1) for store in names.object_stores),
+    )
+
+
+def _bucket(name: str, subjects: list[str], history: int) -> dict[str, Any]:
+    """As the tools of NATS make them, so that they can be looked into with those."""
+    return {
+        "name": name,
+        "subjects": subjects,
+        "retention": "limits",
+        "storage": "file",
+        "discard": "new",
+        "max_age": 0,
+        "max_bytes": -1,
+        "max_msgs_per_subject": history,
+        "duplicate_window": nanoseconds(timedelta(minutes=2)),
+        "allow_direct": True,
+        "allow_rollup_hdrs": True,
+    }
+
+
+async def make(link: NatsConnection, configuration: dict[str, Any]) -> None:
+    """The stream is there, and as configured."""
+    name = configuration["name"]
+    answer = await link.ask_server(f"STREAM.INFO.{name}")
+    if answer.get("error", {}).get("err_code") == _NOT_FOUND:
+        answer = await link.ask_server(f"STREAM.CREATE.{name}", configuration)
+        if answer.get("error", {}).get("err_code") == _NAME_IN_USE:  # another one made it meanwhile
+            answer = await link.ask_server(f"STREAM.INFO.{name}")
+    if "error" in answer:
+        raise failure(answer["error"], "stream", name)
+    there = answer["config"]
+    if all(there.get(key, _absent(key)) == configuration[key] for key in _CHANGEABLE):
+        return
+    answer = await link.ask_server(f"STREAM.UPDATE.{name}", {**there, **configuration})
+    if "error" in answer:
+        reason = str(answer["error"].get("description", answer["error"]))
+        raise SituError(BUS_FAILED(what=f"change the stream `{name}` to what the settings say", reason=reason))
+
+
+def _absent(key: str) -> Any:
+    return {"max_age": 0, "max_bytes": -1, "max_msgs_per_subject": -1}.get(key, False)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Values by key, and objects by name, in buckets of JetStream.
+#
+# A bucket is a stream that keeps the last message of a subject; the revision of a value is its sequence. Both are laid
+# out as the tools of NATS do it. Watching reads the stream, woken by what passes on the subjects, so that a watcher
+# misses no last value, whatever happens to connections.
 
 _OPERATION = "KV-Operation"
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
@@ -32,13 +329,13 @@ _ROUNDS = 20
 _CHUNK = 128 * 1024
 
 
-class Keys:
+class KeyValueBuckets:
     """The buckets behind one link."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: NatsConnection) -> None:
         self._link = link
 
-    async def get(self, bucket: str, key: str) -> Entry | None:
+    async def get(self, bucket: str, key: str) -> KeyEntry | None:
         message = await self._last(f"KV_{bucket}", f"$KV.{bucket}.{key}")
         if message is None:
             return None
@@ -59,9 +356,9 @@ class Keys:
     async def remove(self, bucket: str, key: str) -> None:
         await self._store(bucket, key, b"", {_OPERATION: "DEL"}, None)
 
-    async def entries(self, bucket: str, prefix: str) -> tuple[Entry, ...]:
+    async def entries(self, bucket: str, prefix: str) -> tuple[KeyEntry, ...]:
         stream, seen = f"KV_{bucket}", 0
-        found: dict[str, Entry] = {}
+        found: dict[str, KeyEntry] = {}
         # A value that is replaced while we read moves to the end: we read on until the end stays where it is.
         for _ in range(_ROUNDS):
             last = (await state_of(self._link, stream)).last
@@ -75,7 +372,7 @@ class Keys:
             seen = last
         return tuple(found[key] for key in sorted(found) if found[key].value is not None)
 
-    async def watch(self, bucket: str, key: str) -> AsyncGenerator[Entry, None]:
+    async def watch(self, bucket: str, key: str) -> AsyncGenerator[KeyEntry, None]:
         stream, subject = f"KV_{bucket}", f"$KV.{bucket}.{key}"
         changed = asyncio.Event()
         listening = await self._link.listen(subject, lambda _: changed.set())
@@ -178,7 +475,7 @@ class Keys:
             raise failure(answer["error"], "bucket", stream.partition("_")[2])
         return int(answer["seq"])
 
-    async def _last(self, stream: str, subject: str) -> Stored | None:
+    async def _last(self, stream: str, subject: str) -> StoredMessage | None:
         deadline = asyncio.get_running_loop().time() + self._link.patience
         while True:
             try:
@@ -192,14 +489,14 @@ class Keys:
                 await asyncio.sleep(0.05)
 
 
-def _found(answer: Msg) -> Stored | None:
+def _found(answer: Msg) -> StoredMessage | None:
     return None if (answer.headers or {}).get("Status") is not None else stored(answer)
 
 
-def _entry(bucket: str, message: Stored) -> Entry:
+def _entry(bucket: str, message: StoredMessage) -> KeyEntry:
     gone = _OPERATION in message.headers
     key = message.subject.removeprefix(f"$KV.{bucket}.")
-    return Entry(key=key, value=None if gone else message.body, revision=message.seq)
+    return KeyEntry(key=key, value=None if gone else message.body, revision=message.seq)
 
 
 def _meta_subject(bucket: str, name: str) -> str:

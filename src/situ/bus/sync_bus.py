@@ -18,12 +18,12 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from situ.bus.address import Address
-from situ.bus.interface import Ack, ConsumerState, Entry, StreamState
-from situ.bus.names import Names
+from situ.bus.interface import ConsumerState, KeyEntry, StoreAck, StreamState
 from situ.bus.nats import PATIENCE, NatsBus, open_bus
-from situ.catalogue import BUS_UNREACHABLE
-from situ.errors import SituError
-from situ.event.message import Message, Stored
+from situ.event.message import Message, StoredMessage
+from situ.event.subjects import BusNames
+from situ.lang.catalogue import BUS_UNREACHABLE
+from situ.lang.problems import SituError
 from situ.settings import Settings
 
 T = TypeVar("T")
@@ -39,8 +39,8 @@ class BlockingBus:
         self, address: Address, *, name: str = "worker", timeout: float = 10.0, patience: float = PATIENCE
     ) -> None:
         self.address = address
-        self.names = Names(address.zone)
-        self._handed: deque[tuple[Message, str, Future[Ack]]] = deque()
+        self.names = BusNames(address.zone)
+        self._handed: deque[tuple[Message, str, Future[StoreAck]]] = deque()
         self._room = threading.Condition()
         self._messages = self._size = 0
         self._scheduled = False
@@ -85,9 +85,9 @@ class BlockingBus:
     def prepare(self, settings: Settings) -> None:
         self._call(self._bus.prepare(settings))
 
-    def store(self, message: Message, *, lane: str = "") -> Future[Ack]:
+    def store(self, message: Message, *, lane: str = "") -> Future[StoreAck]:
         """Hand over; waits while too much is under way. One thread's messages are stored in the order of its calls."""
-        future: Future[Ack] = Future()
+        future: Future[StoreAck] = Future()
         size = len(message.body)
         with self._room:
             while (self._messages >= _MESSAGES or self._size >= _BYTES) and not self._closed:
@@ -110,8 +110,8 @@ class BlockingBus:
         for message, lane, future in handed:
             self._pass_on(message, lane, future)
 
-    def _pass_on(self, message: Message, lane: str, future: Future[Ack]) -> None:
-        def confirm(stored: asyncio.Future[Ack]) -> None:
+    def _pass_on(self, message: Message, lane: str, future: Future[StoreAck]) -> None:
+        def confirm(stored: asyncio.Future[StoreAck]) -> None:
             with self._room:
                 self._messages -= 1
                 self._size -= len(message.body)
@@ -133,11 +133,11 @@ class BlockingBus:
 
     def read(
         self, stream: str, first: int, last: int | None = None, *, subjects: Sequence[str] = ()
-    ) -> Iterator[Stored]:
+    ) -> Iterator[StoredMessage]:
         messages = self._bus.read(stream, first, last, subjects=subjects)
 
-        async def some() -> list[Stored]:
-            found: list[Stored] = []
+        async def some() -> list[StoredMessage]:
+            found: list[StoredMessage] = []
             async for message in messages:
                 found.append(message)
                 if len(found) == _CHUNK:
@@ -180,7 +180,7 @@ class BlockingBus:
     def request(self, message: Message, *, timeout: float = 2.0) -> Message:
         return self._call(self._bus.request(message, timeout=timeout))
 
-    def get(self, bucket: str, key: str) -> Entry | None:
+    def get(self, bucket: str, key: str) -> KeyEntry | None:
         return self._call(self._bus.get(bucket, key))
 
     def put(self, bucket: str, key: str, value: bytes, *, expected: int | None = None) -> int:
@@ -189,7 +189,7 @@ class BlockingBus:
     def remove(self, bucket: str, key: str) -> None:
         self._call(self._bus.remove(bucket, key))
 
-    def entries(self, bucket: str, prefix: str = "") -> tuple[Entry, ...]:
+    def entries(self, bucket: str, prefix: str = "") -> tuple[KeyEntry, ...]:
         return self._call(self._bus.entries(bucket, prefix))
 
     def put_object(self, bucket: str, name: str, content: bytes) -> None:

@@ -1,86 +1,124 @@
-"""The commands put together, and what becomes of problems: messages and exit codes.
-
-Every command lives in a module of its own, which is loaded when the command is asked for, and imports what it needs
-when it runs: ``situ --help`` costs no more than reading the arguments.
-"""
+"""The project that somebody names as an argument, where it is the option ``--project``: `situ check FOLDER`."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from situ import __version__
-from situ.cli.exits import Exit, Stop, exit_of
-from situ.cli.folder_meant import remedy_for_place, remedy_for_usage
+from situ.cli.exits import CommandError, Exit, exit_of
 from situ.cli.groups import group, lazy_group
 from situ.cli.options import OF_COMMANDS
 from situ.cli.output import standard_output
-from situ.errors import SituError
+from situ.lang.problems import SituError
+
+_OPTION = "--project"
+
+
+def remedy_for_usage(error: typer.TyperException, given: Sequence[str]) -> str:
+    """For an argument too much: how the folder is named, if the command has one and it may be what was meant."""
+    context = getattr(error, "ctx", None)
+    if context is None or "unexpected extra argument" not in error.message:
+        return ""
+    if _OPTION not in (name for each in context.command.params for name in each.opts) or _is_said(given):
+        return ""
+    takes_arguments = any(each.param_type_name == "argument" for each in context.command.params)
+    meant = next((each for each in reversed(given) if Path(each).is_dir()), None)
+    if meant is None and not takes_arguments:
+        meant = next((each for each in reversed(given) if not each.startswith("-")), None)
+    return "" if meant is None else _remedy(context.command_path, meant)
+
+
+def remedy_for_place(given: Sequence[str]) -> str:
+    """For a project or a file that is not there: an argument that is the folder of a project, if one is."""
+    if _is_said(given):
+        return ""
+    meant = next((each for each in given if (Path(each) / "situ.yaml").is_file()), None)
+    if meant is None:
+        return ""
+    return _remedy("situ " + shlex.join(each for each in given if each != meant), meant)
+
+
+def _remedy(command: str, meant: str) -> str:
+    return f"The folder of a project is named by an option: `{command} {_OPTION} {shlex.quote(meant)}`."
+
+
+def _is_said(given: Sequence[str]) -> bool:
+    return any(each == _OPTION or each.startswith(f"{_OPTION}=") for each in given)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The commands put together, and what becomes of problems: messages and exit codes.
+#
+# Every command lives in a module of its own, which is loaded when the command is asked for, and imports what it needs
+# when it runs: ``situ --help`` costs no more than reading the arguments.
 
 # Where each command or group of commands is, and what the help says of it: the first paragraph of its own.
 COMMANDS = {
-    "init": ("situ.cli.create:init", "Make a project."),
-    "check": ("situ.cli.check:check", "Check the whole project."),
-    "diff": ("situ.cli.diff:diff", "Show what differs from another folder or a snapshot."),
-    "fmt": ("situ.cli.fmt:fmt", "Give the project's files their one form."),
-    "test": ("situ.cli.test:run_policy_tests", "Run the tests of policies, `policies/*.test.yaml`."),
-    "run": ("situ.cli.run:run", "Run the project: bus, router and engine, until Ctrl-C."),
+    "init": ("situ.cli.commands.project:init", "Make a project."),
+    "check": ("situ.cli.commands.project:check", "Check the whole project."),
+    "diff": ("situ.cli.commands.project:diff", "Show what differs from another folder or a snapshot."),
+    "fmt": ("situ.cli.commands.project:fmt", "Give the project's files their one form."),
+    "test": ("situ.cli.commands.project:run_policy_tests", "Run the tests of policies, `policies/*.test.yaml`."),
+    "run": ("situ.cli.commands.run:run", "Run the project: bus, router and engine, until Ctrl-C."),
     "status": (
-        "situ.cli.status:status",
+        "situ.cli.commands.run:status",
         "Show what runs: engines, streams, durable subscriptions and what waits for them, clients, actions.",
     ),
-    "publish": ("situ.cli.publish:publish", "Publish events, and wait until they are stored."),
-    "subscribe": ("situ.cli.subscribe:subscribe", "Show events as they come, until Ctrl-C."),
-    "tail": ("situ.cli.tail:tail", "Show all events of the run as they are stored, until Ctrl-C."),
+    "publish": ("situ.cli.commands.publish:publish", "Publish events, and wait until they are stored."),
+    "subscribe": ("situ.cli.commands.subscribe:subscribe", "Show events as they come, until Ctrl-C."),
+    "tail": ("situ.cli.commands.subscribe:tail", "Show all events of the run as they are stored, until Ctrl-C."),
     "replay": (
-        "situ.cli.replay:replay",
+        "situ.cli.commands.replay:replay",
         "Replay the root log: which events would each subscription get, or what would a policy detect?",
     ),
     "transform": (
-        "situ.cli.transform:transform",
+        "situ.cli.commands.transform:transform",
         "Transform events: in through one context, out through another.",
     ),
     "situations": (
-        "situ.cli.situations:situations",
+        "situ.cli.commands.situations:situations",
         "List the situations that policies detected, the latest last.",
     ),
-    "late": ("situ.cli.late:late", "List events that came too late for policies, the latest last."),
+    "late": ("situ.cli.commands.situations:late", "List events that came too late for policies, the latest last."),
     "quality": (
-        "situ.cli.quality:quality",
+        "situ.cli.commands.quality:quality",
         "Show what subscribers expect, what publishers can do, what holds, and why not.",
     ),
-    "apply": ("situ.cli.apply:apply", "Put what the project declares in force."),
-    "get": ("situ.cli.get:get", "Show what is in force."),
-    "add": ("situ.cli.change:add", "Add one thing to what is in force."),
+    "apply": ("situ.cli.commands.registry:apply", "Put what the project declares in force."),
+    "get": ("situ.cli.commands.registry:get", "Show what is in force."),
+    "add": ("situ.cli.commands.registry:add", "Add one thing to what is in force."),
     "alter": (
-        "situ.cli.change:alter",
+        "situ.cli.commands.registry:alter",
         "Put another thing of the same name in the place of one that `situ add` made.",
     ),
     "remove": (
-        "situ.cli.change:remove",
+        "situ.cli.commands.registry:remove",
         "Take out one thing that `situ add` made, or that a client left behind.",
     ),
-    "suspend": ("situ.cli.change:suspend", "Let a policy rest until `situ resume`."),
-    "resume": ("situ.cli.change:resume", "Let a policy that was suspended run again, from now on."),
-    "schemas": ("situ.cli.create:schemas", "Write JSON Schemas of the project's files, for editors."),
+    "suspend": ("situ.cli.commands.registry:suspend", "Let a policy rest until `situ resume`."),
+    "resume": ("situ.cli.commands.registry:resume", "Let a policy that was suspended run again, from now on."),
+    "schemas": ("situ.cli.commands.project:schemas", "Write JSON Schemas of the project's files, for editors."),
     "dead-letters": (
-        "situ.cli.dead_letters:app",
+        "situ.cli.commands.dead_letters:app",
         "Look at events that could not go on, and publish them again.",
     ),
     "actions": (
-        "situ.cli.actions:app",
+        "situ.cli.commands.actions:app",
         "Look at what policies asked for that is not done yet, or failed; try it again, or drop it.",
     ),
-    "client": ("situ.cli.client:app", "Give clients credentials of their own, and take them back."),
-    "types": ("situ.cli.types:app", "Exchange types with JSON Schema, Spark and Arrow."),
+    "client": ("situ.cli.commands.client:app", "Give clients credentials of their own, and take them back."),
+    "types": ("situ.cli.commands.types:app", "Exchange types with JSON Schema, Spark and Arrow."),
     "scopes": (
-        "situ.cli.scopes:app",
+        "situ.cli.commands.scopes:app",
         "Draw scopes: what is in what, the filters at their boundaries, and the clients in them.",
     ),
     "explain": (
-        "situ.cli.explain:app",
+        "situ.cli.commands.explain:app",
         (
             "Explain types, expressions, functions, subscriptions, events, visibility, quality, contexts, policies, "
             "detections, codes."
@@ -134,7 +172,7 @@ def run(arguments: Sequence[str]) -> Exit:
     except typer.TyperException as error:
         output.complain(_usage(error, given))
         return Exit.USAGE
-    except Stop as stop:
+    except CommandError as stop:
         output.refuse(stop.problems)
         if stop.code is Exit.USAGE and not output.json and (remedy := remedy_for_place(given)):
             output.complain(remedy)

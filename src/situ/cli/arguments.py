@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from situ.catalogue import FILE_EXISTS, FILE_UNREADABLE
-from situ.cli.exits import Exit, Stop
-from situ.errors import Location
+import typer
+
+from situ.cli.exits import CommandError, Exit
+from situ.lang.catalogue import FILE_EXISTS, FILE_UNREADABLE
+from situ.lang.problems import Location, SituError
+from situ.lang.quantities import parse_duration, parse_moment
 
 STDIN = "-"
 _MOST = 64 * 1024 * 1024
@@ -37,8 +42,34 @@ def write_new(path: Path, text: str, *, overwrite: bool) -> None:
         with path.open("w" if overwrite else "x", encoding="utf-8", newline="\n") as file:
             file.write(text)
     except FileExistsError:
-        raise Stop(Exit.REFUSED, FILE_EXISTS(Location(file=str(path)))) from None
+        raise CommandError(Exit.REFUSED, FILE_EXISTS(Location(file=str(path)))) from None
 
 
-def _unreadable(path: str, reason: str, remedy: str) -> Stop:
-    return Stop(Exit.USAGE, FILE_UNREADABLE(Location(file=path), reason=reason, remedy=remedy))
+def _unreadable(path: str, reason: str, remedy: str) -> CommandError:
+    return CommandError(Exit.USAGE, FILE_UNREADABLE(Location(file=path), reason=reason, remedy=remedy))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Durations and instants as options take them: ``30s`` and ``1 h ago``; a wrong one is wrong usage.
+
+# On a command line a space costs quotes: `--for 30s` is as good as `--for '30 s'`.
+_TIGHT = re.compile(r"^(\s*[0-9.]+)([A-Za-zµ])")
+
+
+def read_duration(text: str, option: str) -> timedelta:
+    try:
+        return parse_duration(_TIGHT.sub(r"\1 \2", text))
+    except SituError as error:
+        raise _wrong(error, option) from None
+
+
+def read_moment(text: str, option: str) -> datetime:
+    try:
+        return parse_moment(_TIGHT.sub(r"\1 \2", text), datetime.now(UTC))
+    except SituError as error:
+        raise _wrong(error, option) from None
+
+
+def _wrong(error: SituError, option: str) -> typer.BadParameter:
+    problem = error.problems[0]
+    return typer.BadParameter(f"{problem.message} {problem.hint}", param_hint=f"'{option}'")

@@ -8,6 +8,7 @@ knows and that is almost one of those known is a slip, and what is said under it
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,32 +20,34 @@ import typer
 
 from situ.bus.address import read_secret
 from situ.bus.credentials import read_client
-from situ.bus.names import Names
-from situ.catalogue import NOT_A_CLIENT, TYPE_NOT_AVAILABLE, UNKNOWN_EVENT_TYPE
-from situ.cli.exits import Exit, Stop
-from situ.cli.in_force import Live, find_run
-from situ.cli.on_bus import bus_of
+from situ.cli.exits import CommandError, Exit
 from situ.cli.output import Output
-from situ.edge.client_files import state_folder
-from situ.errors import Problem, nearest
-from situ.interpretation.model import ROOT
+from situ.cli.project import LiveRun, bus_of, find_run
+from situ.client.state_files import state_folder
+from situ.contexts.model import ROOT
+from situ.event.message import Message
+from situ.event.subjects import BusNames
+from situ.lang.catalogue import NOT_A_CLIENT, TYPE_NOT_AVAILABLE, UNKNOWN_EVENT_TYPE
+from situ.lang.problems import Problem, SituError, nearest
+from situ.protocol.wire import problem_from_wire
 from situ.registry import open_registry
 from situ.registry.snapshots import fetch_deployment
 from situ.settings import Settings
 
 if TYPE_CHECKING:
-    from situ.deployment import Deployment
+    from situ.cli.project import ProjectLocation
+    from situ.model import Deployment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AsClient:
+class ClientIdentity:
     """Whom to connect as; ``options`` are those of ``connect``. ``live`` is where an operator finds the run."""
 
     name: str
     place: Path
     settings: Settings
     options: Mapping[str, Any] = field(default_factory=dict)
-    live: Live | None = None
+    live: LiveRun | None = None
 
     async def explained(self, problems: Iterable[Problem], types: Iterable[str], terms: str) -> tuple[Problem, ...]:
         """The problems; where one is that there is no such type, and some context has it, with that.
@@ -73,7 +76,7 @@ def as_client(
     output: Output | None = None,
     *,
     new: bool = False,
-) -> AsClient:
+) -> ClientIdentity:
     """The client that is named, else the one whose credentials are given, else one of this command alone.
 
     One that is named without credentials must not be almost like one that is known, unless it is said to be ``new``.
@@ -90,29 +93,29 @@ def as_client(
             raise typer.BadParameter("name the credentials to connect with", param_hint="'--credentials'")
         options["servers"] = (server,)
         place = project if project is not None else Path.cwd()
-        return AsClient(name=name, place=place, settings=Settings(), options=options)
+        return ClientIdentity(name=name, place=place, settings=Settings(), options=options)
     live = find_run(project, output)
     if credentials is not None:
-        return AsClient(name=name, place=live.path, settings=live.settings, options=options)
+        return ClientIdentity(name=name, place=live.path, settings=live.settings, options=options)
     if client and not new:
         asyncio.run(_check_spelling(live, client))
-    return AsClient(name=name, place=live.path, settings=live.settings, options=options, live=live)
+    return ClientIdentity(name=name, place=live.path, settings=live.settings, options=options, live=live)
 
 
-async def _check_spelling(live: Live, name: str) -> None:
+async def _check_spelling(live: LiveRun, name: str) -> None:
     own = state_folder(live.path, live.settings.zone, name)
     before = {each.name for each in own.parent.iterdir()} if own.parent.is_dir() else set()
     if name in before:
         return
     async with bus_of(live, "client") as bus:
         deployment = await fetch_deployment(bus)
-        connected = [entry.key for entry in await bus.entries(Names(bus.zone).clients)]
+        connected = [entry.key for entry in await bus.entries(BusNames(bus.zone).clients)]
     known = {*_declared(deployment), *connected, *(each for each in before if not each.startswith(_PASSING))}
     if name not in known:
         with open_registry(live.path, live.settings) as registry:
             known |= {each.name for each in registry.principals.list()}
     if name not in known and (close := tuple(each for each in nearest(name, sorted(known)) if _is_slip(name, each))):
-        raise Stop(Exit.NO, NOT_A_CLIENT(name=name, nearest=close))
+        raise CommandError(Exit.NO, NOT_A_CLIENT(name=name, nearest=close))
 
 
 def _is_slip(name: str, known: str) -> bool:
@@ -142,3 +145,19 @@ def _with_context(problem: Problem, types: Iterable[str], terms: str, deployment
     where = "" if terms == ROOT else f" in the context `{terms}`"
     remedy = f"`{found}` is a type of the context `{others[0]}`: say `--context {others[0]}`."
     return code(problem.location, type=found, where=where or " in root", nearest=(), remedy=remedy)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Asking a run how quality stands, as somebody who may know everything.
+
+_WITHIN = 10.0
+
+
+async def ask_quality(place: ProjectLocation, asked: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """The answer of the run, as data and in words; what it refuses is raised."""
+    async with bus_of(place, "quality") as bus:
+        message = Message(subject=BusNames(bus.zone).quality, body=json.dumps(asked).encode())
+        answer = json.loads((await bus.request(message, timeout=_WITHIN)).body)
+    if "code" in answer:
+        raise SituError(problem_from_wire(answer["code"], answer["message"], answer["hint"]))
+    return answer["body"], answer["text"]

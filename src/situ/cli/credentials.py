@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from situ.app.admission import admitted_principals, ask_to_admit
 from situ.bus.address import resolve_address
 from situ.bus.credentials import (
     ClientCredentials,
@@ -24,12 +25,10 @@ from situ.bus.credentials import (
     write_secret,
 )
 from situ.bus.nats import open_bus
-from situ.bus.permissions import users
-from situ.catalogue import NAME_NOT_POSSIBLE, NO_BUS, NO_LISTENER, NOT_OVERWRITTEN
-from situ.cli.effective import bring_into_force
-from situ.cli.registered import Registered, refusing, registry_of
-from situ.errors import SituError
-from situ.host.admitting import admitted, ask_to_admit
+from situ.cli.registry import OpenRegistry, refused_as_error, registry_of, roll_out
+from situ.lang.catalogue import NAME_NOT_POSSIBLE, NO_BUS, NO_LISTENER, NOT_OVERWRITTEN
+from situ.lang.problems import SituError
+from situ.protocol.permissions import users
 from situ.registry import current_user
 from situ.registry.objects import key_of
 
@@ -41,7 +40,7 @@ _OWN_SERVER = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class CredentialChange:
     """What was done."""
 
     name: str
@@ -57,27 +56,27 @@ class Change:
         return {"name": self.name, **made, "in_force": self.in_force}
 
 
-def add_client(project: Path | None, name: str, out: Path | None) -> Change:
-    with registry_of(project) as registered, refusing():
+def add_client(project: Path | None, name: str, out: Path | None) -> CredentialChange:
+    with registry_of(project) as registered, refused_as_error():
         _check_name(registered, name)
         return _made(registered, name, out, lambda key: registered.registry.principals.add(name, key, who=_who()))
 
 
-def rotate_client(project: Path | None, name: str, out: Path | None) -> Change:
-    with registry_of(project) as registered, refusing():
+def rotate_client(project: Path | None, name: str, out: Path | None) -> CredentialChange:
+    with registry_of(project) as registered, refused_as_error():
         return _made(registered, name, out, lambda key: registered.registry.principals.rotate(name, key, who=_who()))
 
 
-def remove_client(project: Path | None, name: str) -> Change:
-    with registry_of(project) as registered, refusing():
+def remove_client(project: Path | None, name: str) -> CredentialChange:
+    with registry_of(project) as registered, refused_as_error():
         registered.registry.principals.remove(name, who=_who())
         file_of(registered.path, name).unlink(missing_ok=True)
         in_force, notes = _tell(registered)
         said = f"{name} is not let in any more." if in_force else f"The credentials of {name} are ended."
-        return Change(name=name, said=said, in_force=in_force, notes=(*notes, *_withdrawn(registered, name)))
+        return CredentialChange(name=name, said=said, in_force=in_force, notes=(*notes, *_withdrawn(registered, name)))
 
 
-def _withdrawn(registered: Registered, name: str) -> Iterator[str]:
+def _withdrawn(registered: OpenRegistry, name: str) -> Iterator[str]:
     """What the client declared itself is withdrawn, for it cannot do so any more; gives what is to say about it.
 
     That it comes last is on purpose: whoever is still let in could declare it again.
@@ -96,7 +95,7 @@ def _withdrawn(registered: Registered, name: str) -> Iterator[str]:
             registry.remove(each.kind, each.name, who=_who(), reason="its client was removed")
     if mine:
         outcome = registry.withdraw(mine, who=_who(), reason="its client was removed")
-        bring_into_force(registered, outcome.deployment)
+        roll_out(registered, outcome.deployment)
         yield f"What it declared is withdrawn: {', '.join(str(key_of(each)) for each in mine)}."
     if left := [str(key) for key, origin in there.items() if origin != "client"]:
         yield f"The project still declares for it: {', '.join(left)}."
@@ -107,7 +106,7 @@ def _withdrawn(registered: Registered, name: str) -> Iterator[str]:
 def configuration_of(project: Path | None) -> str:
     """The users of a server of one's own, the run's among them as far as its credentials tell."""
     with registry_of(project) as registered:
-        found = admitted(registered.registry)
+        found = admitted_principals(registered.registry)
         zone, given = registered.settings.zone, registered.settings.bus.credentials
         run = "# The user of the run, who may do everything, goes here: { user: …, password: … }"
         if given is not None:
@@ -117,7 +116,7 @@ def configuration_of(project: Path | None) -> str:
         return f"# Clients of {registered.settings.name}, zone {zone}\n{users(zone, found, run)}\n"
 
 
-def _made(registered: Registered, name: str, out: Path | None, store: Callable[[str], object]) -> Change:
+def _made(registered: OpenRegistry, name: str, out: Path | None, store: Callable[[str], object]) -> CredentialChange:
     own = file_of(registered.path, name)
     if out is not None and (reason := _keeps(out, own, name)):
         raise SituError(NOT_OVERWRITTEN(file=str(out), reason=reason, default=str(own)))
@@ -136,7 +135,7 @@ def _made(registered: Registered, name: str, out: Path | None, store: Callable[[
     new.replace(file)
     in_force, notes = _tell(registered)
     said = f"The credentials of {name} are in {file}."
-    return Change(name=name, said=said, file=str(file), key=key, in_force=in_force, notes=notes)
+    return CredentialChange(name=name, said=said, file=str(file), key=key, in_force=in_force, notes=notes)
 
 
 def _keeps(out: Path, own: Path, name: str) -> str:
@@ -158,7 +157,7 @@ def _keeps(out: Path, own: Path, name: str) -> str:
     return "" if there.client == name else f"it holds the credentials of `{there.client}`"
 
 
-def _tell(registered: Registered) -> tuple[bool, tuple[str, ...]]:
+def _tell(registered: OpenRegistry) -> tuple[bool, tuple[str, ...]]:
     """Have the run let in whom the registry names; whether it does, and what else is to do."""
     if registered.settings.bus.kind == "nats":
         return False, (_OWN_SERVER,)
@@ -171,13 +170,13 @@ def _tell(registered: Registered) -> tuple[bool, tuple[str, ...]]:
     return True, ()
 
 
-async def _ask(registered: Registered) -> None:
+async def _ask(registered: OpenRegistry) -> None:
     address = resolve_address(registered.path, registered.settings)
     async with await open_bus(address, name="situ client", timeout=_TIMEOUT, patience=_TIMEOUT) as bus:
         await ask_to_admit(bus)
 
 
-def _check_name(registered: Registered, name: str) -> None:
+def _check_name(registered: OpenRegistry, name: str) -> None:
     """Policies publish under their names, too."""
     registry = registered.registry
     if registry.version() and name in registry.current().policies:

@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from situ.errors import Problem, SituError
+    from situ.lang.problems import Problem, SituError
 
 
 class Exit(IntEnum):
@@ -34,7 +34,7 @@ class Exit(IntEnum):
     """
 
 
-class Stop(Exception):
+class CommandError(Exception):
     """Ends a command with an exit code other than what its problems alone would give."""
 
     def __init__(self, code: Exit, *problems: Problem) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from situ.errors import Problem
+    from situ.lang.problems import Problem
 
     Shown = Iterable[RenderableType]
 
@@ -75,7 +75,7 @@ class Output:
 
     def warn(self, problems: Iterable[Problem]) -> None:
         """What does not keep the answer from being given, but should be known."""
-        from situ.cli.show_problems import show_problems
+        from situ.cli.render.text import show_problems
 
         _write(self._err, _laid_out(show_problems(problems), self._err))
 

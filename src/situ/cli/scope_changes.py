@@ -6,31 +6,30 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from situ.cli.as_client import as_client
-from situ.cli.effective import Effect, bring_into_force
-from situ.cli.registered import refusing, registry_of
-from situ.deployment import Change
-from situ.edge.connecting import connect
-from situ.edge.rescoping import ChangedScopes
-from situ.edge.told import problem_told
-from situ.errors import Problem
+from situ.cli.connection import as_client
+from situ.cli.registry import Adoption, refused_as_error, registry_of, roll_out
+from situ.client.client import ScopeChangeReceipt
+from situ.client.connection import connect
+from situ.lang.problems import Problem
+from situ.model import DeploymentChange
+from situ.protocol.wire import problem_from_wire
 from situ.registry import current_user
-from situ.visibility.operations import Operation
-from situ.visibility.rights import Principal
+from situ.scopes.operations import Operation
+from situ.scopes.rights import Principal
 
 if TYPE_CHECKING:
-    from situ.cli.rescope import Asked
+    from situ.cli.commands.scopes import ScopeRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class ScopeChangeReport:
     """What came of it. ``waiting`` are the engines that do not work with it yet."""
 
     epoch: int
     version: int
     said: str
     complete: bool
-    changes: tuple[Change, ...] = ()
+    changes: tuple[DeploymentChange, ...] = ()
     problems: tuple[Problem, ...] = ()
     waiting: tuple[str, ...] = ()
 
@@ -48,14 +47,14 @@ class Done:
         }
 
 
-def as_operator(operation: Operation, asked: Asked) -> Done:
+def change_as_operator(operation: Operation, asked: ScopeRequest) -> ScopeChangeReport:
     """Whoever has the project folder may change all of its scopes."""
     who = current_user()
-    with refusing(), registry_of(asked.project) as registered:
+    with refused_as_error(), registry_of(asked.project) as registered:
         by = Principal(name=who, operator=True)
         if asked.dry_run:
             planned = registered.registry.plan_scopes(operation, by, epoch=asked.epoch)
-            return Done(
+            return ScopeChangeReport(
                 epoch=planned.deployment.epoch,
                 version=planned.version,
                 said="nothing is changed",
@@ -64,8 +63,8 @@ def as_operator(operation: Operation, asked: Asked) -> Done:
                 problems=planned.problems,
             )
         applied = registered.registry.change_scopes(operation, by, epoch=asked.epoch, reason=asked.reason)
-        effect: Effect = bring_into_force(registered, applied.deployment)
-    return Done(
+        effect: Adoption = roll_out(registered, applied.deployment)
+    return ScopeChangeReport(
         epoch=applied.deployment.epoch,
         version=applied.version,
         said=str(effect),
@@ -76,22 +75,22 @@ def as_operator(operation: Operation, asked: Asked) -> Done:
     )
 
 
-def as_client_of(operation: Operation, asked: Asked) -> Done:
+def change_as_client(operation: Operation, asked: ScopeRequest) -> ScopeChangeReport:
     """With the rights of a client, which its router knows."""
     who = as_client(asked.project, asked.client, asked.credentials, asked.server)
 
-    async def change() -> ChangedScopes:
+    async def change() -> ScopeChangeReceipt:
         async with connect(who.place, client=who.name, **who.options) as node:
             return await node.change_scopes(operation, epoch=asked.epoch)
 
-    with refusing():
+    with refused_as_error():
         changed = asyncio.run(change())
     missing = f"not yet in force in {', '.join(changed.missing)}" if changed.missing else "on its way into force"
-    return Done(
+    return ScopeChangeReport(
         epoch=changed.epoch,
         version=changed.version,
         said="in force" if changed.complete else missing,
         complete=changed.complete,
-        problems=tuple(problem_told(each.code, each.message, each.hint) for each in changed.said),
+        problems=tuple(problem_from_wire(each.code, each.message, each.hint) for each in changed.said),
         waiting=changed.missing,
     )

@@ -14,15 +14,15 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from situ.bus.event_loop import end
 from situ.bus.interface import Bus
-from situ.catalogue import NOT_NEGOTIATED
-from situ.edge.hearing import Hearer
-from situ.edge.quality_files import Body, ProfileDraft, read_profiles, write_file
-from situ.edge.registering import Registering
-from situ.edge.session import Session
-from situ.errors import SituError
-from situ.overlay.quality_messages import AnswerAdvice, AskQuality, ChangeProfile, Provide, RevokeProfile
-from situ.quality.feedback import Advice, Usage, Value
+from situ.client.feedback import FeedbackListener, QualityRegistrations
+from situ.client.quality_files import Body, ProfileDraft, read_profiles, write_file
+from situ.client.session import Session
+from situ.lang.catalogue import NOT_NEGOTIATED
+from situ.lang.problems import SituError
+from situ.protocol.messages import AnswerAdvice, AskQuality, ChangeProfile, Provide, RevokeProfile
+from situ.quality.negotiation.feedback import Advice, Usage, Value
 
 _log = logging.getLogger("situ.client")
 _MOST_REMEMBERED = 1000
@@ -48,7 +48,7 @@ OnAdvice = Callable[[Advice], Awaitable[Answer] | Answer]
 
 
 @dataclass(slots=True, eq=False)
-class Profile:
+class RegisteredProfile:
     """A profile that is registered."""
 
     publisher: str
@@ -81,7 +81,7 @@ class Profile:
         return None
 
 
-class CapabilityHandler(Registering[Profile, Advice | Usage]):
+class CapabilityHandler(QualityRegistrations[RegisteredProfile, Advice | Usage]):
     """The capability profiles of one client, by event type: ``node.capabilities``."""
 
     def __init__(self, bus: Bus, session: Session, advertise: Callable[[str], Awaitable[object]]) -> None:
@@ -100,9 +100,9 @@ class CapabilityHandler(Registering[Profile, Advice | Usage]):
         *,
         modes: Iterable[Body] | None = None,
         mode: str | None = None,
-    ) -> Profile:
+    ) -> RegisteredProfile:
         """Say what this node can do for an event type, which is advertised if it is not yet."""
-        made = Profile(
+        made = RegisteredProfile(
             publisher=self.client,
             type=type,
             capabilities={name: dict(each) for name, each in (capabilities or {}).items()},
@@ -119,12 +119,12 @@ class CapabilityHandler(Registering[Profile, Advice | Usage]):
 
     async def update(
         self,
-        profile: Profile | str,
+        profile: RegisteredProfile | str,
         *,
         capabilities: Mapping[str, Body] | None = None,
         mode: str | None = None,
         version: int | None = None,
-    ) -> Profile:
+    ) -> RegisteredProfile:
         """Say what has become different: of a capability only what is named, such as ``{"rate": {"cv": 12}}``."""
         type = _type(profile, self.client)
         async with self._negotiating.turn(type):
@@ -144,7 +144,7 @@ class CapabilityHandler(Registering[Profile, Advice | Usage]):
             known.version = after.version
         return known
 
-    async def revoke(self, profile: Profile | str) -> None:
+    async def revoke(self, profile: RegisteredProfile | str) -> None:
         """This node can do nothing any more, as far as others rely on it."""
         type = _type(profile, self.client)
         async with self._negotiating.turn(type):
@@ -158,7 +158,7 @@ class CapabilityHandler(Registering[Profile, Advice | Usage]):
 
     # ── hearing ──
 
-    async def usage(self, profile: Profile | str) -> Usage:
+    async def usage(self, profile: RegisteredProfile | str) -> Usage:
         """Who relies on the profile, as far as a publisher is told."""
         await self._hearing.begin()
         type = _type(profile, self.client)
@@ -168,7 +168,7 @@ class CapabilityHandler(Registering[Profile, Advice | Usage]):
             raise SituError(NOT_NEGOTIATED(what="profile", name=type, nearest=tuple(self.registered)))
         return Usage.from_json(found)
 
-    def on_advice(self, callback: OnAdvice) -> Hearer[Advice | Usage]:
+    def on_advice(self, callback: OnAdvice) -> FeedbackListener[Advice | Usage]:
         """Ask the callback what to do about an advice; plain callables run in a thread of their own.
 
         It gives :class:`Accept` or :class:`Refuse`. What takes longer is begun, and accepted first. ``relax`` and
@@ -181,7 +181,7 @@ class CapabilityHandler(Registering[Profile, Advice | Usage]):
 
         return self._call_back(hear)
 
-    def on_usage(self, callback: Callable[[Usage], Awaitable[object] | object]) -> Hearer[Advice | Usage]:
+    def on_usage(self, callback: Callable[[Usage], Awaitable[object] | object]) -> FeedbackListener[Advice | Usage]:
         """Call back when a profile is used, or no more, and each minute in between."""
 
         async def hear(message: Advice | Usage) -> None:
@@ -201,12 +201,12 @@ class CapabilityHandler(Registering[Profile, Advice | Usage]):
         """What a file says; nothing is registered."""
         return read_profiles(path)
 
-    async def register_draft(self, draft: ProfileDraft) -> Profile:
+    async def register_draft(self, draft: ProfileDraft) -> RegisteredProfile:
         return await self.register(draft.type, draft.capabilities, modes=draft.modes, mode=draft.mode)
 
     # ── how ──
 
-    async def _register_again(self, registered: Profile) -> None:
+    async def _register_again(self, registered: RegisteredProfile) -> None:
         message = Provide(
             req=self._negotiating.request(),
             type=registered.type,
@@ -262,8 +262,8 @@ def _put_last(kept: dict[str, T], id: str, value: T) -> None:
         del kept[next(iter(kept))]
 
 
-def _as_answered(answer: Mapping[str, Any]) -> Profile:
-    return Profile(
+def _as_answered(answer: Mapping[str, Any]) -> RegisteredProfile:
+    return RegisteredProfile(
         publisher=answer["publisher"],
         type=answer["type"],
         capabilities=dict(answer.get("capabilities", {})),
@@ -273,11 +273,11 @@ def _as_answered(answer: Mapping[str, Any]) -> Profile:
     )
 
 
-def _version(answer: Mapping[str, Any], known: Profile) -> int:
+def _version(answer: Mapping[str, Any], known: RegisteredProfile) -> int:
     return int(answer.get("version", known.version))
 
 
-def _type(profile: Profile | str, client: str) -> str:
+def _type(profile: RegisteredProfile | str, client: str) -> str:
     return profile.removeprefix(f"{client}/") if isinstance(profile, str) else profile.type
 
 
@@ -287,3 +287,86 @@ def _by_property(value: Value | Mapping[str, Value] | None, advice: Advice) -> M
     if isinstance(value, Mapping):
         return value
     return dict.fromkeys(advice.values, value) if len(advice.values) == 1 else {}
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# A publisher that follows advice by itself: accepts it, adapts, and says what it operates at from then on.
+
+Adapt = Callable[[Advice], Awaitable[None] | None]
+
+
+class ReactionManager:
+    """Has ``adapt`` follow every advice; plain callables run in a thread of their own.
+
+    One that takes longer than ``timeout`` seconds, or fails, is tried ``retries`` times more; then the advice has
+    failed, and the values of now are the best there is.
+    """
+
+    def __init__(self, handler: CapabilityHandler, adapt: Adapt, *, timeout: float = 5.0, retries: int = 1) -> None:
+        self.adapted = 0
+        self.failed = 0
+        self._handler = handler
+        self._adapt = adapt
+        self._timeout = timeout
+        self._retries = retries
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._hearer = handler.on_advice(self._react)
+
+    async def close(self) -> None:
+        """Follow nothing any more."""
+        await self._hearer.close()
+        await end(self._tasks)
+
+    async def _react(self, advice: Advice) -> None:
+        if advice.kind == "withdraw":
+            return
+        if advice.kind == "raise":
+            await self._handler.answer(advice, "accepted")
+        # The next advice is heard meanwhile; those about one profile are followed one after the other.
+        task = asyncio.get_running_loop().create_task(self._follow(advice))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _follow(self, advice: Advice) -> None:
+        async with self._turns.setdefault(advice.profile, asyncio.Lock()):
+            done = await self._try(advice)
+            try:
+                if done:
+                    self.adapted += 1
+                    await self._tell(advice)
+                else:
+                    self.failed += 1
+                    await self._handler.answer(advice, "failed", self._values_now(advice))
+            except SituError as error:
+                _log.error("%s: what became of advice %s could not be told: %s", advice.profile, advice.id, error)
+
+    async def _try(self, advice: Advice) -> bool:
+        for _ in range(1 + self._retries):
+            try:
+                async with asyncio.timeout(self._timeout):
+                    if inspect.iscoroutinefunction(self._adapt):
+                        await self._adapt(advice)
+                    elif inspect.isawaitable(result := await asyncio.to_thread(self._adapt, advice)):
+                        await result
+                return True
+            except TimeoutError:
+                _log.error("%s takes longer than %g s to adapt", advice.profile, self._timeout)
+            except Exception as error:  # noqa: BLE001 - the application's own
+                _log.error("%s could not adapt", advice.profile, exc_info=error)
+        return False
+
+    async def _tell(self, advice: Advice) -> None:
+        """What is so makes the advice effective."""
+        capabilities: dict[str, Any] = {name: {"cv": value} for name, value in advice.values.items()}
+        await self._handler.update(advice.profile, capabilities=capabilities, mode=advice.mode or None)
+
+    def _values_now(self, advice: Advice) -> dict[str, float | str]:
+        profile = self._profile(advice)
+        if profile is None:
+            return {}
+        found = {name: profile.value(name) for name in advice.values}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def _profile(self, advice: Advice) -> RegisteredProfile | None:
+        return self._handler.registered.get(advice.profile.removeprefix(f"{self._handler.client}/"))

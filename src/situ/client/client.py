@@ -1,54 +1,174 @@
-"""The client library: what an application does with events.
-
-A node publishes, registers for events and listens, over one session with its router. It numbers and queues its events,
-connects again by itself, and remembers on disk what it must not do twice.
-"""
+"""How a node is: its connection, its queue, what flows to it."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from situ.bus.event_loop import end
 from situ.bus.interface import Bus
-from situ.edge.asking_why import WhyVisible, ask_why
-from situ.edge.capabilities import CapabilityHandler
-from situ.edge.client_files import ClientFiles
-from situ.edge.declared import Advertisement, Callback, Listener, Registration, Scopes
-from situ.edge.ending import end
-from situ.edge.event import Event
-from situ.edge.expectations import ExpectationHandler
-from situ.edge.naming import listened_to
-from situ.edge.publishing import Publications
-from situ.edge.rescoping import ChangedScopes, Rescoping
-from situ.edge.sending import Receipt, Sender
-from situ.edge.session import Session
-from situ.edge.speaking import DefinedContext, Speaking
-from situ.edge.status import Status, Subscribed
-from situ.edge.subscribing import Subscriptions
-from situ.edge.told import error_told
-from situ.errors import SituError
-from situ.overlay.messages import (
+from situ.client.capabilities import CapabilityHandler
+from situ.client.contexts import ClientContext, DefinedContext
+from situ.client.declarations import AdvertisementHandle, Callback, Installation, Listener, Registration, Scopes
+from situ.client.events import Event
+from situ.client.expectations import ExpectationHandler
+from situ.client.publish_queue import PublishQueue, Receipt
+from situ.client.publisher import Publications, listener_target
+from situ.client.session import Session
+from situ.client.state_files import ClientFiles
+from situ.client.subscriptions import Subscriptions
+from situ.lang.problems import SituError
+from situ.protocol.messages import (
     AdAck,
+    ChangeScopes,
     ContextAck,
     Description,
+    Explain,
+    ExplainAck,
     FromRouter,
     FullList,
     FullListAck,
     Nack,
+    Notice,
     ScopeAck,
     SubAck,
 )
-from situ.visibility.operations import JoinScope, LeaveScope, Operation
+from situ.protocol.wire import error_from_nack
+from situ.scopes.operations import JoinScope, LeaveScope, Operation, operation_as_json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionStatus:
+    """One registration. ``dropped``: too much came at once; ``repeats``: came again and were not given again."""
+
+    types: tuple[str, ...]
+    durable: bool
+    installed: bool
+    received: int
+    dropped: int
+    repeats: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientStatus:
+    client: str
+    zone: str
+    router: str
+    connected: bool
+    session: int
+    incarnation: int
+    remembers: bool
+    """What it must not forget is on disk."""
+    published: int
+    stored: int
+    queued: int
+    resent: int
+    """Messages that were sent again."""
+    duplicates: int
+    """Events whose id was published before."""
+    reconnects: int
+    advertisements: tuple[str, ...]
+    subscriptions: Mapping[str, SubscriptionStatus]
+    suspended: tuple[str, ...] = ()
+    """Names of advertisements and registrations that this client has lost its right to."""
+    failures: Mapping[str, int] = field(default_factory=dict)
+    """What failed here in a way that nobody foresaw, by what it was; the log has how."""
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What a client asks its router about visibility: why an event is seen by a subscription, or is not.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhyVisible:
+    """The answer, in words and as data: all of it, or what this client may know."""
+
+    visible: bool
+    text: str
+    answer: Mapping[str, Any]
+
+
+async def ask_why(session: Session, event: str, to: str, ad: str, sample: str | Mapping[str, Any]) -> WhyVisible:
+    """Of an event, or of a sample of what an advertisement would publish; the subscription is ``client/name``."""
+    text = sample if isinstance(sample, str) else json.dumps(sample)
+    answer = await session.ask(Explain(req=session.request(), event=event, to=to, ad=ad, sample=text))
+    assert isinstance(answer, ExplainAck)
+    return WhyVisible(visible=answer.visible, text=answer.text, answer=json.loads(answer.answer))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Scopes as a node changes them: who joins and leaves, and every other operation, for those who administer them.
+#
+# The router knows who asks. A change is answered when the registry has it; when every engine works with it is told
+# later.
+
+_CHANGE_WITHIN = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeChangeReceipt:
+    """Scopes as they were asked to be. ``missing`` are engines that did not work with them yet after a while."""
+
+    epoch: int
+    version: int
+    """Of the deployment that has them."""
+    complete: bool
+    missing: tuple[str, ...] = ()
+    said: tuple[Notice, ...] = ()
+    """What is worth knowing, such as declarations that are suspended by the change."""
+
+
+class ScopeChanges:
+    """Changes of scopes of one client."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._awaited: dict[int, Installation] = {}
+
+    async def change(self, operation: Operation, epoch: int | None) -> ScopeChangeReceipt:
+        """Have scopes changed; what the registry refuses is raised."""
+        req = self._session.request()
+        installing = self._awaited[req] = Installation()
+        try:
+            message = ChangeScopes(req=req, operation=operation_as_json(operation), epoch=epoch)
+            answer = await self._session.ask(message, timeout=_CHANGE_WITHIN)
+            assert isinstance(answer, ScopeAck)
+            self.told(answer)
+            complete = await installing.wait(self._session.terms.install_timeout)
+        finally:
+            del self._awaited[req]
+        return ScopeChangeReceipt(
+            epoch=answer.epoch,
+            version=answer.version,
+            complete=complete,
+            missing=() if complete else installing.missing,
+            said=answer.said,
+        )
+
+    def told(self, message: ScopeAck) -> None:
+        if message.req in self._awaited:
+            word = "installed" if message.state == "complete" else message.state
+            self._awaited[message.req].told(word, message.version, message.missing)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The client library: what an application does with events.
+#
+# A node publishes, registers for events and listens, over one session with its router. It numbers and queues its
+# events, connects again by itself, and remembers on disk what it must not do twice.
 
 _log = logging.getLogger("situ.client")
 _FLUSH_WITHIN = 10.0
 
 
-class Node:
+class Client:
     """A connected client; :func:`situ.connect` makes one."""
 
     def __init__(self, bus: Bus, client: str, files: ClientFiles, *, queue_timeout: float, queue_events: int) -> None:
@@ -56,13 +176,13 @@ class Node:
         self._bus = bus
         self._files = files
         self._session = session = Session(bus, client, files.session, files.incarnation)
-        self._sender = sender = Sender(
+        self._sender = sender = PublishQueue(
             client, files.incarnation, session.transmit, events=queue_events, patience=queue_timeout
         )
         self._publications = Publications(session, sender, files)
         self._subscriptions = Subscriptions(bus, session, files)
-        self._speaking = Speaking(session)
-        self._rescoping = Rescoping(session)
+        self._speaking = ClientContext(session)
+        self._rescoping = ScopeChanges(session)
         self.expectations = ExpectationHandler(bus, session)
         self.capabilities = CapabilityHandler(bus, session, self._publications.advertised)
         self._turn = asyncio.Lock()
@@ -130,7 +250,9 @@ class Node:
 
     # ── scopes ──
 
-    async def join_scope(self, member: str, scope: str, dimension: str, *, epoch: int | None = None) -> ChangedScopes:
+    async def join_scope(
+        self, member: str, scope: str, dimension: str, *, epoch: int | None = None
+    ) -> ScopeChangeReceipt:
         """Let a client or a scope be directly in a scope; V014 for who does not administer what is joined.
 
         ``epoch`` is the one that this was decided in: V015 if scopes have changed since. What is so already is no
@@ -138,12 +260,14 @@ class Node:
         """
         return await self.change_scopes(JoinScope(member=member, scope=scope, dimension=dimension), epoch=epoch)
 
-    async def leave_scope(self, member: str, scope: str, dimension: str, *, epoch: int | None = None) -> ChangedScopes:
+    async def leave_scope(
+        self, member: str, scope: str, dimension: str, *, epoch: int | None = None
+    ) -> ScopeChangeReceipt:
         """Let a client or a scope be directly in a scope no more; a client may leave by itself."""
         return await self.change_scopes(LeaveScope(member=member, scope=scope, dimension=dimension), epoch=epoch)
 
-    async def change_scopes(self, operation: Operation, *, epoch: int | None = None) -> ChangedScopes:
-        """Have scopes changed by any operation of ``situ.visibility.operations``, with the rights of this client."""
+    async def change_scopes(self, operation: Operation, *, epoch: int | None = None) -> ScopeChangeReceipt:
+        """Have scopes changed by any operation of ``situ.scopes.operations``, with the rights of this client."""
         return await self._rescoping.change(operation, epoch)
 
     # ── publishing ──
@@ -155,7 +279,7 @@ class Node:
         name: str | None = None,
         where: str | None = None,
         scopes: Scopes | None = None,
-    ) -> Advertisement:
+    ) -> AdvertisementHandle:
         """Say that this node will publish events of the type, or of types below it, that ``where`` is true of.
 
         ``scopes`` says where: in each dimension one scope that this client is directly in, or ``any``; ``rest`` stands
@@ -163,7 +287,7 @@ class Node:
         """
         return await self._publications.advertise(type, name, where or "", scopes)
 
-    async def unadvertise(self, ad: Advertisement | str) -> None:
+    async def unadvertise(self, ad: AdvertisementHandle | str) -> None:
         """Take an advertisement back, when everything published under it is stored."""
         await self._publications.unadvertise(ad)
 
@@ -173,7 +297,7 @@ class Node:
         type: str,
         data: Mapping[str, Any] | None = None,
         *,
-        ad: Advertisement | str | None = None,
+        ad: AdvertisementHandle | str | None = None,
         id: str | None = None,
         time: datetime | str | None = None,
         source: str | None = None,
@@ -256,7 +380,7 @@ class Node:
         if isinstance(what, Registration):
             registration = what
         else:
-            types, where = listened_to(what)
+            types, where = listener_target(what)
             registration = await self.register_for_events(*types, where=where, durable=durable)
         registration.listeners += 1
         listener = Listener(registration, callback)
@@ -310,10 +434,10 @@ class Node:
 
     # ── asking ──
 
-    async def status(self) -> Status:
+    async def status(self) -> ClientStatus:
         """How this node is."""
         session, sender = self._session, self._sender
-        return Status(
+        return ClientStatus(
             client=self.client,
             zone=self._bus.zone,
             router=session.router,
@@ -386,12 +510,12 @@ class Node:
         elif isinstance(message, Nack):
             if message.code.startswith("V"):
                 declared = self._subscriptions if message.of == "Subscribe" else self._publications
-                declared.suspend(message.name, error_told(message))
+                declared.suspend(message.name, error_from_nack(message))
             _log.error("%s: %s was refused: %s %s", self.client, message.name, message.code, message.message)
 
 
-def _subscribed(registration: Registration) -> Subscribed:
-    return Subscribed(
+def _subscribed(registration: Registration) -> SubscriptionStatus:
+    return SubscriptionStatus(
         types=registration.types,
         durable=registration.durable,
         installed=registration.installed,

@@ -17,13 +17,13 @@ from situ.bus.address import Address, read_secret, resolve_address, settings_of_
 from situ.bus.credentials import read_client
 from situ.bus.interface import Bus
 from situ.bus.nats import open_bus
-from situ.catalogue import NO_PROJECT, NO_RIGHT
-from situ.documents import parse_yaml, substitute
-from situ.edge.client_files import ClientFiles, state_folder
-from situ.edge.node import Node
-from situ.errors import Problems, SituError
+from situ.client.client import Client
+from situ.client.state_files import ClientFiles, state_folder
+from situ.lang.catalogue import NO_PROJECT, NO_RIGHT
+from situ.lang.documents import parse_yaml, substitute
+from situ.lang.problems import Problems, SituError
+from situ.routing.model import NAME
 from situ.settings import Settings, load_settings
-from situ.subscription.model import NAME
 
 SETTINGS_FILE = "situ.yaml"
 _TIMEOUT = 10.0
@@ -42,7 +42,7 @@ async def connect(
     timeout: float = _TIMEOUT,
     queue_timeout: float = _QUEUE_TIMEOUT,
     queue_events: int = _QUEUE_EVENTS,
-) -> AsyncIterator[Node]:
+) -> AsyncIterator[Client]:
     """Connect as a client of a project, found by its folder or by the ``servers`` of its bus.
 
     ``credentials`` is the file that ``situ client add`` wrote for this client, or another one that the server of the
@@ -64,7 +64,7 @@ async def connect(
         opened = await open_bus(address, name=client, timeout=timeout)
     try:
         files = ClientFiles(state_folder(folder, opened.zone, client))
-        node = Node(opened, client, files, queue_timeout=queue_timeout, queue_events=queue_events)
+        node = Client(opened, client, files, queue_timeout=queue_timeout, queue_events=queue_events)
         try:
             await node.open(timeout)
             if context is not None:

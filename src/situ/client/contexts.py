@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from textwrap import dedent
 from typing import Any
 
-from situ.catalogue import NOT_AVAILABLE, NOT_INSTALLED
-from situ.documents import Mapping as Fields
-from situ.documents import parse_yaml
-from situ.edge.declared import Installing
-from situ.edge.session import Session
-from situ.errors import SituError
-from situ.interpretation.python_form import declared_contexts
-from situ.overlay.messages import ContextAck, DefineContext, Said, UseContext
+from situ.client.declarations import Installation
+from situ.client.session import Session
+from situ.contexts.decorators import declared_contexts
+from situ.lang.catalogue import NOT_AVAILABLE, NOT_INSTALLED
+from situ.lang.documents import MappingNode as Fields
+from situ.lang.documents import parse_yaml
+from situ.lang.problems import SituError
+from situ.protocol.messages import ContextAck, DefineContext, Notice, UseContext
 
 _DEFINE_WITHIN = 30.0
 _USE_WITHIN = 10.0
@@ -28,10 +28,10 @@ class DefinedContext:
     id: str
     version: int
     """Of the deployment that has it."""
-    said: tuple[Said, ...] = ()
+    said: tuple[Notice, ...] = ()
 
 
-class Speaking:
+class ClientContext:
     """The context of one client."""
 
     def __init__(self, session: Session) -> None:
@@ -39,14 +39,14 @@ class Speaking:
         """The one that the node went over to; empty while it is where the project has it."""
         self._session = session
         self._awaited = ""
-        self._installing = Installing(installed=True)
+        self._installing = Installation(installed=True)
 
     async def use(self, context: str) -> tuple[str, ...]:
         """Go over to a context, and come back when every engine knows; R012 if that takes too long.
 
         Gives the names of advertisements that have no meaning there.
         """
-        installing = self._installing = Installing()
+        installing = self._installing = Installation()
         self._awaited = context
         gone = (await self._ask(context)).gone
         self.context = context

@@ -7,11 +7,10 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from situ.catalogue import NOT_INSTALLED
-from situ.edge.event import Event
-from situ.edge.receiving import Buffer, Durable, Page, Stream
-from situ.errors import SituError
-from situ.overlay.messages import Said, Tags
+from situ.client.events import DurableStream, Event, EventBuffer, Page, Stream
+from situ.lang.catalogue import NOT_INSTALLED
+from situ.lang.problems import SituError
+from situ.protocol.messages import Notice, Tags
 
 _log = logging.getLogger("situ.client")
 
@@ -30,7 +29,7 @@ def tags_of(scopes: Scopes | None) -> Tags:
     return {dimension: each if isinstance(each, str) else tuple(each) for dimension, each in said.items()}
 
 
-class Installing:
+class Installation:
     """From ``accepted`` to ``installed``: every engine works with the declaration."""
 
     __slots__ = ("_installed", "missing", "version")
@@ -67,7 +66,7 @@ class Installing:
         return True
 
 
-def remarked(said: tuple[Said, ...]) -> tuple[Said, ...]:
+def problem_remarks(said: tuple[Notice, ...]) -> tuple[Notice, ...]:
     """What should be known of a declaration, also by who does not ask for it."""
     for each in said:
         _log.warning("%s %s", each.code, each.message)
@@ -75,18 +74,18 @@ def remarked(said: tuple[Said, ...]) -> tuple[Said, ...]:
 
 
 @dataclass(slots=True, eq=False)
-class Advertisement:
+class AdvertisementHandle:
     """A node's statement that it will publish events of a type."""
 
     client: str
     name: str
     type: str
-    installing: Installing = field(repr=False)
+    installing: Installation = field(repr=False)
     where: str = ""
     scopes: Tags = field(default_factory=dict)
     mine: bool = True
     """Made by this node; else it stands in the project."""
-    said: tuple[Said, ...] = ()
+    said: tuple[Notice, ...] = ()
     """What should be known of it."""
     held: bool = field(default=False, repr=False)
     """The first publication has been held back for it."""
@@ -109,14 +108,14 @@ class Registration:
     context: str = ""
     """Another one than the node's, in whose terms this is."""
     scopes: Tags = field(default_factory=dict)
-    said: tuple[Said, ...] = ()
+    said: tuple[Notice, ...] = ()
     """What should be known of it."""
     error: SituError | None = field(default=None, repr=False)
     """Why it is suspended: the client has lost its right to it, and may declare it anew if it gets that back."""
     ended: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
-    installing: Installing = field(default_factory=Installing, repr=False)
-    buffer: Buffer = field(default_factory=Buffer, repr=False)
-    consumer: Durable | None = field(default=None, repr=False)
+    installing: Installation = field(default_factory=Installation, repr=False)
+    buffer: EventBuffer = field(default_factory=EventBuffer, repr=False)
+    consumer: DurableStream | None = field(default=None, repr=False)
     pages: Page | None = field(default=None, repr=False)
     listeners: int = 0
     reading: bool = False

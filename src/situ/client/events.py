@@ -1,6 +1,6 @@
-"""How the events of a subscription reach the application: as they come, from a durable consumer, after history.
+"""An event as an application gets it, read from the line that was delivered.
 
-All three are streams of events in which the step to the next event says that the last one is done with.
+A message of hundreds of events is read by one call; what few applications look at is made when they do.
 """
 
 from __future__ import annotations
@@ -9,14 +9,109 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from datetime import datetime
+from typing import Any
+
+import msgspec
 
 from situ.bus.interface import Bus, Consumption
-from situ.catalogue import BUS_UNREACHABLE, NO_ANSWER
-from situ.edge.client_files import Done, SeenFile
-from situ.edge.event import Event, read_events
-from situ.errors import SituError
-from situ.overlay.messages import HistoryAck
-from situ.overlay.window import Window
+from situ.client.state_files import DoneEvents, SeenFile
+from situ.lang.catalogue import BUS_UNREACHABLE, NO_ANSWER
+from situ.lang.problems import SituError, nearest
+from situ.protocol.dedup_window import DedupWindow
+from situ.protocol.messages import HistoryAck
+
+
+class Data(dict[str, Any]):
+    """The data of an event: ``event.data["at"]["x"]`` and ``event.data.at.x`` are the same."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            value = self[name]
+        except KeyError:
+            similar = nearest(name, self) or tuple(self)
+            raise AttributeError(f"the data has no {name!r}; it has {', '.join(similar) or 'nothing'}") from None
+        if type(value) is dict or type(value) is list:
+            value = self[name] = _with_attributes(value)
+        return value
+
+
+def _with_attributes(value: Any) -> Any:
+    if type(value) is dict:
+        return Data(value)
+    if type(value) is list:
+        return [_with_attributes(item) for item in value]
+    return value
+
+
+class Event(msgspec.Struct, kw_only=True):
+    """What was published, and where it stands: its ``pos`` among the events of the subscription, without gaps.
+
+    ``context`` is the version of the context in whose terms it is, ``origin`` that in whose terms it was published.
+
+    Its ``key`` is the same whenever and wherever the event is seen. Where there are scopes it says nothing but that.
+
+    ``redelivered`` says that this process or one before it may have seen the event already. ``released`` names the
+    dimensions in which an administrator let a situation go, and with it all that it does not say any more.
+    ``imprecision`` is how far the value that it says may be from the latest, where that is what was asked for.
+    """
+
+    id: str
+    source: str
+    type: str
+    instant: str = msgspec.field(name="time")
+    key: str = msgspec.field(name="situkey", default="")
+    context: str = msgspec.field(name="situcontext", default="root")
+    origin: str = msgspec.field(name="situfrom", default="root")
+    subject: str | None = None
+    released: str = ""
+    confidence: str | None = None
+    imprecision: str | None = None
+    redelivered: bool = msgspec.field(name="situredelivered", default=False)
+    arrival: str = msgspec.field(name="siturecv", default="")
+    subscriptions: str = msgspec.field(name="situsubs", default="")
+    content: dict[str, Any] = msgspec.field(name="data", default_factory=dict)
+    number: int = msgspec.field(name="situnumber", default=0)
+
+    @property
+    def data(self) -> Data:
+        content = self.content
+        if type(content) is not Data:
+            content = self.content = Data(content)
+        return content
+
+    @property
+    def time(self) -> datetime:
+        return datetime.fromisoformat(self.instant)
+
+    @property
+    def received(self) -> datetime:
+        """When its router got it."""
+        return datetime.fromisoformat(self.arrival or self.instant)
+
+    @property
+    def pos(self) -> int:
+        """Its number among those that its subscription was given: one more than that of the event before."""
+        return self.number
+
+    def __repr__(self) -> str:
+        return f"Event(type={self.type!r}, key={self.key!r}, time={self.time.isoformat()!r}, data={dict(self.data)!r})"
+
+
+_DECODER: msgspec.json.Decoder[list[Event]] = msgspec.json.Decoder(list[Event])
+
+
+def read_events(body: bytes) -> list[Event]:
+    """The events of a message that was delivered."""
+    return _DECODER.decode(body)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# How the events of a subscription reach the application: as they come, from a durable consumer, after history.
+#
+# All three are streams of events in which the step to the next event says that the last one is done with.
 
 BUFFERED = 1024
 
@@ -28,7 +123,7 @@ Page = Callable[[str | None], Awaitable[HistoryAck]]
 """Asks for the page of history behind the last one, by what that said of its end; None: the first page."""
 
 
-class Buffer:
+class EventBuffer:
     """Events that came and were not taken yet: the last 1,024. Older ones are dropped, and counted."""
 
     def __init__(self, size: int = BUFFERED) -> None:
@@ -76,19 +171,19 @@ class Buffer:
         return self._events.popleft()
 
 
-async def live(buffer: Buffer) -> Stream:
+async def live(buffer: EventBuffer) -> Stream:
     """Events as they come."""
     while (event := await buffer.take()) is not None:
         yield buffer.number(event)
 
 
-async def history_then_live(pages: Page, buffer: Buffer) -> Stream:
+async def history_then_live(pages: Page, buffer: EventBuffer) -> Stream:
     """What is in the log, and then what comes; the buffer must have been listening since before the first page.
 
     What came while history was read is in both. If the buffer could not hold all of it, it is emptied and history is
     read on: the log has everything.
     """
-    window = Window()
+    window = DedupWindow()
     after: str | None = None
     while True:
         dropped = buffer.dropped
@@ -108,7 +203,7 @@ async def history_then_live(pages: Page, buffer: Buffer) -> Stream:
             yield buffer.number(came)
 
 
-class Durable:
+class DurableStream:
     """The stream of a durable subscription, each event once as far as this client's disk remembers."""
 
     def __init__(self, bus: Bus, client: str, consumer: str, seen: SeenFile) -> None:
@@ -184,7 +279,7 @@ class Durable:
                 if consumption is not None:
                     await consumption.close()
 
-    def _done(self, producer: str) -> Done | None:
+    def _done(self, producer: str) -> DoneEvents | None:
         """What was done with of a producer, its client and incarnation; None if it is this client itself."""
         return None if producer.partition(".")[0] == self._client else self._seen.of(producer)
 

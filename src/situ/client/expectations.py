@@ -12,19 +12,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from situ.bus.interface import Bus
-from situ.edge.declared import Registration
-from situ.edge.hearing import Hearer
-from situ.edge.quality_files import Body, ExpectationDraft, read_expectations, write_file
-from situ.edge.registering import Registering
-from situ.edge.session import Session
-from situ.overlay.quality_messages import AskQuality, ChangeExpectation, Expect, MoveExpectation
-from situ.quality.feedback import StateChange
+from situ.client.declarations import Registration
+from situ.client.feedback import FeedbackListener, QualityRegistrations
+from situ.client.quality_files import Body, ExpectationDraft, read_expectations, write_file
+from situ.client.session import Session
+from situ.protocol.messages import AskQuality, ChangeExpectation, Expect, MoveExpectation
+from situ.quality.negotiation.feedback import StateChange
 
 OnChange = Callable[[StateChange], Awaitable[object] | object]
 
 
 @dataclass(slots=True, eq=False)
-class Expectation:
+class RegisteredExpectation:
     """An expectation that is registered. ``options`` are the keys that have no field here."""
 
     id: str
@@ -50,7 +49,7 @@ class WhyQuality:
     answer: Mapping[str, Any]
 
 
-class ExpectationHandler(Registering[Expectation, StateChange]):
+class ExpectationHandler(QualityRegistrations[RegisteredExpectation, StateChange]):
     """The expectations of one client, by their ids: ``node.expectations``."""
 
     def __init__(self, bus: Bus, session: Session) -> None:
@@ -69,7 +68,7 @@ class ExpectationHandler(Registering[Expectation, StateChange]):
         utility: float = 1.0,
         id: str | None = None,
         **options: Any,
-    ) -> Expectation:
+    ) -> RegisteredExpectation:
         """Say what a subscription needs; several expectations of one subscription are alternatives.
 
         ``need`` and ``options`` are what a file of ``quality/`` has: ``sources``, ``aggregate``, and, as Python keeps
@@ -79,7 +78,7 @@ class ExpectationHandler(Registering[Expectation, StateChange]):
             self._made_up += 1
             id = f"e-{self._session.number}-{self._made_up}"
         name = subscription.name if isinstance(subscription, Registration) else subscription
-        made = Expectation(
+        made = RegisteredExpectation(
             id=id,
             subscription=name.removeprefix(f"{self.client}/"),
             need=need,
@@ -95,13 +94,13 @@ class ExpectationHandler(Registering[Expectation, StateChange]):
     async def update(
         self,
         /,
-        id: Expectation | str,
+        id: RegisteredExpectation | str,
         *,
         need: Body | None = None,
         utility: float | None = None,
         version: int | None = None,
         **options: Any,
-    ) -> Expectation:
+    ) -> RegisteredExpectation:
         """Put something else in the place of what it needs, all at once; if that is refused, the old one stays.
 
         ``version`` is the one that it is to have then: with it, Q112 if somebody was faster.
@@ -128,14 +127,14 @@ class ExpectationHandler(Registering[Expectation, StateChange]):
             self._take(known, answer)
         return known
 
-    async def suspend(self, id: Expectation | str) -> None:
+    async def suspend(self, id: RegisteredExpectation | str) -> None:
         """Let it rest: it is not matched, and nothing is done for it or said of it."""
         await self._move(_id(id), "suspend")
 
-    async def resume(self, id: Expectation | str) -> None:
+    async def resume(self, id: RegisteredExpectation | str) -> None:
         await self._move(_id(id), "resume")
 
-    async def revoke(self, id: Expectation | str) -> None:
+    async def revoke(self, id: RegisteredExpectation | str) -> None:
         """End it. What was done for it is undone."""
         name = _id(id)
         await self._move(name, "revoke")
@@ -143,7 +142,7 @@ class ExpectationHandler(Registering[Expectation, StateChange]):
 
     # ── hearing ──
 
-    async def state(self, id: Expectation | str) -> StateChange:
+    async def state(self, id: RegisteredExpectation | str) -> StateChange:
         """How it stands now, as the router knows it."""
         return (await self.states(_id(id)))[0]
 
@@ -152,7 +151,7 @@ class ExpectationHandler(Registering[Expectation, StateChange]):
         answer = await self._negotiating.ask(AskQuality(req=self._negotiating.request(), about=about))
         return [self._own(StateChange.from_json(each)) for each in answer["states"]]
 
-    async def explain(self, id: Expectation | str) -> WhyQuality:
+    async def explain(self, id: RegisteredExpectation | str) -> WhyQuality:
         """Why an expectation stands as it does: every publisher, without its name, and what would help."""
         message = AskQuality(req=self._negotiating.request(), about=_id(id), explain=True)
         answer = await self._negotiating.told(message)
@@ -171,7 +170,7 @@ class ExpectationHandler(Registering[Expectation, StateChange]):
         finally:
             await stream.aclose()
 
-    def on_change(self, callback: OnChange) -> Hearer[StateChange]:
+    def on_change(self, callback: OnChange) -> FeedbackListener[StateChange]:
         """Call back for every change of a state; ``await`` its ``close()`` to end that."""
         return self._call_back(lambda change: callback(self._own(change)))
 
@@ -188,19 +187,19 @@ class ExpectationHandler(Registering[Expectation, StateChange]):
         """What a file says; nothing is registered."""
         return read_expectations(path, self.client)
 
-    async def register_draft(self, draft: ExpectationDraft) -> Expectation:
+    async def register_draft(self, draft: ExpectationDraft) -> RegisteredExpectation:
         return await self.register(
             draft.subscription, draft.need, utility=draft.utility, id=draft.id, **dict(draft.options)
         )
 
     # ── how ──
 
-    async def _register_again(self, registered: Expectation) -> None:
+    async def _register_again(self, registered: RegisteredExpectation) -> None:
         self._take(registered, await self._expect(registered, version=registered.version))
         if registered.suspended:
             await self._call(registered.id, "suspend")  # the router may know it, and not that it rests
 
-    async def _expect(self, made: Expectation, version: int | None) -> Mapping[str, Any]:
+    async def _expect(self, made: RegisteredExpectation, version: int | None) -> Mapping[str, Any]:
         return await self._negotiating.ask(
             Expect(
                 req=self._negotiating.request(),
@@ -222,12 +221,12 @@ class ExpectationHandler(Registering[Expectation, StateChange]):
     async def _call(self, name: str, call: str) -> None:
         await self._negotiating.ask(MoveExpectation(req=self._negotiating.request(), expectation=name, call=call))
 
-    def _take(self, known: Expectation, answer: Mapping[str, Any]) -> None:
+    def _take(self, known: RegisteredExpectation, answer: Mapping[str, Any]) -> None:
         known.version = int(answer.get("version", known.version))
 
-    def _as_answered(self, answer: Mapping[str, Any]) -> Expectation:
+    def _as_answered(self, answer: Mapping[str, Any]) -> RegisteredExpectation:
         known = {"id", "subscription", "need", "utility", "version", "order", "suspended"}
-        return Expectation(
+        return RegisteredExpectation(
             id=answer["id"],
             subscription=answer["subscription"].removeprefix(f"{self.client}/"),
             need=answer["need"],
@@ -253,7 +252,7 @@ class ExpectationHandler(Registering[Expectation, StateChange]):
             self._hearing.tell(StateChange.from_json(each))
 
 
-def _id(id: Expectation | str) -> str:
+def _id(id: RegisteredExpectation | str) -> str:
     return id if isinstance(id, str) else id.id
 
 

@@ -11,14 +11,21 @@ import asyncio
 import inspect
 import json
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Generic, TypeVar
+from abc import ABC, abstractmethod
+from asyncio import CancelledError
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
+from typing import Any, Generic, Protocol, TypeVar
+from weakref import WeakValueDictionary
 
+from situ.bus.event_loop import end
 from situ.bus.interface import Bus, Serving
-from situ.bus.names import Names
-from situ.edge.ending import end
+from situ.client.session import Session
 from situ.event.message import Message
-from situ.quality.feedback import Advice, Feedback, feedback_from_json
+from situ.event.subjects import BusNames
+from situ.lang.catalogue import ZONE_UNREACHABLE
+from situ.lang.problems import SituError
+from situ.protocol.messages import ChangeExpectation, ChangeProfile, Negotiated, QualityAck
+from situ.quality.negotiation.feedback import Advice, Feedback, feedback_from_json
 
 _log = logging.getLogger("situ.client")
 _MOST_REMEMBERED = 10_000
@@ -26,11 +33,11 @@ _MOST_REMEMBERED = 10_000
 F = TypeVar("F", bound=Feedback)
 
 
-class Hearer(Generic[F]):
+class FeedbackListener(Generic[F]):
     """A callback at work; ``close`` ends it."""
 
     def __init__(
-        self, callback: Callable[[F], Awaitable[object] | object], forget: Callable[[Hearer[F]], None]
+        self, callback: Callable[[F], Awaitable[object] | object], forget: Callable[[FeedbackListener[F]], None]
     ) -> None:
         self.called = 0
         self.error = ""
@@ -61,13 +68,13 @@ class Hearer(Generic[F]):
                 _log.error("a callback for feedback failed", exc_info=error)
 
 
-class Hearing(Generic[F]):
+class FeedbackStream(Generic[F]):
     """What one client is told of its subscriptions (``sub``) or publications (``pub``)."""
 
     def __init__(self, bus: Bus, client: str, kind: str) -> None:
         self._bus = bus
-        self._subject = Names(bus.zone).feedback(kind, client)
-        self._hearers: list[Hearer[F]] = []
+        self._subject = BusNames(bus.zone).feedback(kind, client)
+        self._hearers: list[FeedbackListener[F]] = []
         self._last: dict[tuple[type, str], int] = {}
         self._serving: Serving | None = None
         self._beginning = asyncio.Lock()
@@ -92,8 +99,8 @@ class Hearing(Generic[F]):
             await self._serving.close()
             self._serving = None
 
-    def add(self, callback: Callable[[F], Awaitable[object] | object]) -> Hearer[F]:
-        hearer: Hearer[F] = Hearer(callback, self._drop)
+    def add(self, callback: Callable[[F], Awaitable[object] | object]) -> FeedbackListener[F]:
+        hearer: FeedbackListener[F] = FeedbackListener(callback, self._drop)
         self._hearers.append(hearer)
         return hearer
 
@@ -117,7 +124,7 @@ class Hearing(Generic[F]):
             each.put(message)
         return True
 
-    def _drop(self, hearer: Hearer[F]) -> None:
+    def _drop(self, hearer: FeedbackListener[F]) -> None:
         if hearer in self._hearers:
             self._hearers.remove(hearer)
 
@@ -130,9 +137,144 @@ class Hearing(Generic[F]):
         self.tell(told)  # type: ignore[arg-type]  # each subject has kinds of its own
 
 
-async def _taken(queue: asyncio.Queue[F], hearer: Hearer[F]) -> AsyncGenerator[F, None]:
+async def _taken(queue: asyncio.Queue[F], hearer: FeedbackListener[F]) -> AsyncGenerator[F, None]:
     try:
         while True:
             yield await queue.get()
     finally:
         await hearer.close()
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What the two sides of quality have in common at a client: calls one at a time, and work that goes on by itself.
+
+
+class QualityRequests:
+    """Asks the router about quality."""
+
+    def __init__(self, session: Session) -> None:
+        self.client = session.client
+        self._session = session
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """Whoever waits for its turn, or has it, holds on to it."""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def ask(self, message: Negotiated) -> Mapping[str, Any]:
+        """What is in force after a call; what is refused is raised."""
+        return (await self.told(message)).body
+
+    async def told(self, message: Negotiated) -> QualityAck:
+        """The whole answer."""
+        answer = await self._session.ask(message)
+        assert isinstance(answer, QualityAck)
+        return answer
+
+    def request(self) -> int:
+        return self._session.request()
+
+    def turn(self, name: str) -> asyncio.Lock:
+        """Calls about one thing are made one after the other."""
+        lock = self._turns.get(name)
+        if lock is None:
+            lock = self._turns[name] = asyncio.Lock()
+        return lock
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do it besides; if it fails, that is logged."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    async def end(self) -> None:
+        await end(self._tasks)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("%s: what it says of quality could not be told: %s", self.client, error)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What both sides of quality do alike at a client: they keep what they registered, and hear about it.
+#
+# When the router, or the bus, was away, everything is registered again under the same ids and versions, and what was
+# said meanwhile is asked for. What a client registers, and how, is for the two sides to know:
+# :mod:`situ.client.expectations` and :mod:`situ.client.capabilities`.
+
+
+class RegisteredItem(Protocol):
+    """Something of which the router has this version, or one before."""
+
+    version: int
+
+
+R = TypeVar("R", bound=RegisteredItem)
+
+
+class QualityRegistrations(ABC, Generic[R, F]):
+    """One side of quality at one client. ``kind`` is that of the feedback it hears: ``sub`` or ``pub``."""
+
+    def __init__(self, bus: Bus, session: Session, kind: str) -> None:
+        self.client = session.client
+        self.registered: dict[str, R] = {}
+        self._negotiating = QualityRequests(session)
+        self._hearing: FeedbackStream[F] = FeedbackStream(bus, session.client, kind)
+
+    # ── what the node tells ──
+
+    def back(self) -> None:
+        """The router, or the bus, was away: have it know everything again, and hear what was said meanwhile."""
+        if self.registered or self._hearing.begun:
+            self._negotiating.begin(self._come_back())
+
+    async def close(self) -> None:
+        await self._negotiating.end()
+        await self._hearing.close()
+
+    async def _come_back(self) -> None:
+        for name, each in tuple(self.registered.items()):
+            async with self._negotiating.turn(name):
+                if self.registered.get(name) is not each:
+                    continue
+                try:
+                    await self._register_again(each)
+                except SituError as error:
+                    _log.error("%s: `%s` could not be registered again: %s", self.client, name, error)
+        if self._hearing.begun:
+            await self._catch_up()
+
+    @abstractmethod
+    async def _register_again(self, registered: R) -> None:
+        """As it was, with its version."""
+
+    # ── changing ──
+
+    async def _change(self, known: R | None, message: ChangeExpectation | ChangeProfile) -> Mapping[str, Any]:
+        """Whether a change was made that nobody answered is not known. Its version, and the next, are not used again:
+        so another change is not taken for it, and what is registered again counts."""
+        try:
+            return await self._negotiating.ask(message)
+        except (SituError, CancelledError) as error:
+            if known is not None and message.version is not None and not _was_answered(error):
+                known.version = max(known.version, message.version + 1)
+            raise
+
+    # ── hearing ──
+
+    def _call_back(self, callback: Callable[[F], Awaitable[object] | object]) -> FeedbackListener[F]:
+        hearer = self._hearing.add(callback)
+        self._negotiating.begin(self._begin_hearing())
+        return hearer
+
+    async def _begin_hearing(self) -> None:
+        """What was said before anybody listened is asked for."""
+        if await self._hearing.begin():
+            await self._catch_up()
+
+    @abstractmethod
+    async def _catch_up(self) -> None:
+        """Hear what was said while nobody listened."""
+
+
+def _was_answered(error: SituError | CancelledError) -> bool:
+    return isinstance(error, SituError) and not error.code.startswith("B") and error.code != ZONE_UNREACHABLE.code

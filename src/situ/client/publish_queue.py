@@ -13,13 +13,12 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any
 
-from situ.catalogue import EVENT_TOO_LARGE, QUEUE_FULL
-from situ.edge.ending import end
-from situ.errors import Problem, SituError
+from situ.bus.event_loop import end
 from situ.event.message import EventKey, join_lines
-from situ.overlay.messages import FromRouter, Nack, Publish, PublishAck, Terms
-
-from situ.edge.told import error_told, problem_told  # isort: skip
+from situ.lang.catalogue import EVENT_TOO_LARGE, QUEUE_FULL
+from situ.lang.problems import Problem, SituError
+from situ.protocol.messages import FromRouter, Nack, Publish, PublishAck, Terms
+from situ.protocol.wire import error_from_nack, problem_from_wire
 
 _CHANCE = random.SystemRandom()  # not the one that programs seed
 _UNDER_WAY = 16
@@ -102,7 +101,7 @@ def pause(attempt: int, chance: float) -> float:
     return min(base * (0.75 + 0.5 * chance), _LONGEST)
 
 
-class Sender:
+class PublishQueue:
     """Owns the numbers of a client's events."""
 
     def __init__(
@@ -301,8 +300,8 @@ class Sender:
 
     def _acknowledged(self, packet: Packet, answer: PublishAck) -> None:
         for each in answer.dead:
-            others = (problem_told(said.code, said.message, said.hint) for said in each.others)
-            packet.dead[each.seq] = (problem_told(each.code, each.message, each.hint), *others)
+            others = (problem_from_wire(said.code, said.message, said.hint) for said in each.others)
+            packet.dead[each.seq] = (problem_from_wire(each.code, each.message, each.hint), *others)
         self._attempt = 0
         while self._packets and self._packets[0].last <= answer.up_to:
             done = self._packets.popleft()
@@ -337,7 +336,7 @@ class Sender:
         elif nack.retry:
             self._again(self._next_pause())
         else:
-            self.fail(error_told(nack))
+            self.fail(error_from_nack(nack))
 
     def _next_pause(self) -> float:
         seconds = pause(self._attempt, _CHANCE.random())

@@ -1,26 +1,73 @@
-"""What a node publishes: its advertisements, and events under them."""
+"""Names that nobody gave: of the advertisement of a type; and what a listener names: types, an expression, a policy."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from situ.catalogue import NO_SUCH_DECLARATION
-from situ.edge.client_files import ClientFiles
-from situ.edge.declared import Advertisement, Installing, Scopes, remarked, tags_of
-from situ.edge.naming import name_of_type
-from situ.edge.sending import Receipt, Sender
-from situ.edge.session import Session
-from situ.errors import SituError
-from situ.event.encode import print_percent
-from situ.event.ingress import own_source
-from situ.overlay.messages import AdAck, Advertise, Describe, DescribeAck, Description, Offered, Tags, Unadvertise
-from situ.subscription.stamp import not_of_type
+from situ.client.declarations import AdvertisementHandle, Installation, Scopes, problem_remarks, tags_of
+from situ.client.publish_queue import PublishQueue, Receipt
+from situ.client.session import Session
+from situ.client.state_files import ClientFiles
+from situ.event.cloudevents import print_percent
+from situ.event.envelope import own_source
+from situ.lang.catalogue import NO_SUCH_DECLARATION, NOT_AVAILABLE
+from situ.lang.problems import SituError
+from situ.lang.types.table import SITUATION
+from situ.protocol.messages import (
+    AdAck,
+    Advertise,
+    Describe,
+    DescribeAck,
+    Description,
+    OfferedAdvertisement,
+    Tags,
+    Unadvertise,
+)
+from situ.routing.advertisement_check import not_of_type
+
+_OTHER = re.compile(r"[^A-Za-z0-9]+")
+_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:\.[A-Za-z][A-Za-z0-9_]*)*")
+_POLICY = re.compile(r"policy\s+([A-Za-z0-9-]{1,64})")
+_TEXT = re.compile(r"'(?:[^']|'')*'")
+_TYPE_IS = re.compile(r"\btype\s+IS\s+(?!NOT\b)([A-Za-z][A-Za-z0-9_.]*)", re.IGNORECASE)
+
+
+def name_of_type(type: str) -> str:
+    """An advertisement's name for a type: names become subjects, which have no dots and underscores."""
+    return _OTHER.sub("-", type).strip("-")[:64]
+
+
+def listener_target(what: str) -> tuple[tuple[str, ...], str | None]:
+    """The types and the filter of a listener: for a type, an expression that names types, or ``policy NAME``.
+
+    What a policy finds are situations.
+    """
+    if (policy := _POLICY.fullmatch(what.strip())) is not None:
+        return (SITUATION.name,), f"policy = '{policy[1]}'"
+    types = types_in(what)
+    return types, None if types == (what.strip(),) else what
+
+
+def types_in(what: str) -> tuple[str, ...]:
+    """A type's name stands for itself; an expression names its types as ``type IS T``."""
+    if _TYPE.fullmatch(what.strip()):
+        return (what.strip(),)
+    found = tuple(sorted(set(_TYPE_IS.findall(_TEXT.sub("''", what)))))
+    if not found:
+        remedy = "Name the type of the events: `type IS Sighting AND at.x < 5 m`."
+        raise SituError(NOT_AVAILABLE(what=f"A listener for `{what[:100]}`, which names no type,", remedy=remedy))
+    return found
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What a node publishes: its advertisements, and events under them.
 
 _log = logging.getLogger("situ.client")
 _encode = msgspec.json.Encoder().encode
@@ -30,11 +77,11 @@ _MOST_STARTS = 1000
 class Publications:
     """Advertisements and events of one client."""
 
-    def __init__(self, session: Session, sender: Sender, files: ClientFiles) -> None:
+    def __init__(self, session: Session, sender: PublishQueue, files: ClientFiles) -> None:
         self.client = session.client
         self.duplicates = 0
         """Events whose id was published before."""
-        self.ads: dict[str, Advertisement] = {}
+        self.ads: dict[str, AdvertisementHandle] = {}
         self.suspended: dict[str, tuple[str, SituError]] = {}
         """Advertisements that this client has no right to any more, by name: their types, and why."""
         self._lost: dict[str, SituError] = {}
@@ -42,9 +89,9 @@ class Publications:
         self._session = session
         self._sender = sender
         self._ids = files.ids
-        self._ad_of: dict[str, Advertisement] = {}
+        self._ad_of: dict[str, AdvertisementHandle] = {}
         """Type → the advertisement its events go under when none is named."""
-        self._starts: dict[tuple[str, str | None, Advertisement], bytes] = {}
+        self._starts: dict[tuple[str, str | None, AdvertisementHandle], bytes] = {}
         self._types: dict[str, Description] = {}
         self._turn = asyncio.Lock()
 
@@ -52,7 +99,7 @@ class Publications:
 
     async def advertise(
         self, type: str, name: str | None, where: str = "", scopes: Scopes | None = None
-    ) -> Advertisement:
+    ) -> AdvertisementHandle:
         name = name or name_of_type(type)
         known, tags = self.ads.get(name), tags_of(scopes)
         if known is not None and known.type == type and _says(known, where, tags):
@@ -63,41 +110,41 @@ class Publications:
         assert isinstance(answer, AdAck)
         if name in self._lost:
             raise self._lost.pop(name)
-        made = Advertisement(self.client, name, type, Installing(), where, tags)
+        made = AdvertisementHandle(self.client, name, type, Installation(), where, tags)
         made.installing.told(answer.state, answer.version, answer.missing)
-        made.said = remarked(answer.said)
+        made.said = problem_remarks(answer.said)
         self.ads[name] = made
         self.suspended.pop(name, None)
         self._ad_of.clear()
         return made
 
-    async def unadvertise(self, ad: Advertisement | str) -> None:
+    async def unadvertise(self, ad: AdvertisementHandle | str) -> None:
         name = ad if isinstance(ad, str) else ad.name
         await self._sender.flush()
         await self._session.ask(Unadvertise(req=self._session.request(), ad=name))
         self.ads.pop(name, None)
         self._ad_of.clear()
 
-    def listed(self) -> dict[str, str | Offered]:
+    def listed(self) -> dict[str, str | OfferedAdvertisement]:
         """What this node advertises itself."""
         return {
-            each.name: Offered(type=each.type, filter=each.where, scopes=each.scopes)
+            each.name: OfferedAdvertisement(type=each.type, filter=each.where, scopes=each.scopes)
             if each.where or each.scopes
             else each.type
             for each in self.ads.values()
             if each.mine
         }
 
-    def known(self, ads: Mapping[str, str | Offered]) -> None:
+    def known(self, ads: Mapping[str, str | OfferedAdvertisement]) -> None:
         """What is advertised for this client, by itself or in the project."""
         for name, each in ads.items():
             if name not in self.ads:
-                offered = Offered(type=each) if isinstance(each, str) else each
-                self.ads[name] = Advertisement(
+                offered = OfferedAdvertisement(type=each) if isinstance(each, str) else each
+                self.ads[name] = AdvertisementHandle(
                     self.client,
                     name,
                     offered.type,
-                    Installing(installed=True),
+                    Installation(installed=True),
                     offered.filter,
                     offered.scopes,
                     mine=False,
@@ -131,7 +178,7 @@ class Publications:
         type: str,
         data: Mapping[str, Any],
         *,
-        ad: Advertisement | str | None,
+        ad: AdvertisementHandle | str | None,
         id: str | None,
         time: datetime | str | None,
         source: str | None,
@@ -164,7 +211,7 @@ class Publications:
                 self._ids.discard(id)
             raise
 
-    def _start(self, type: str, source: str | None, under: Advertisement) -> bytes:
+    def _start(self, type: str, source: str | None, under: AdvertisementHandle) -> bytes:
         """What the text of many events begins with."""
         if len(self._starts) >= _MOST_STARTS:
             self._starts.clear()
@@ -178,7 +225,7 @@ class Publications:
         if not any(each.type == type for each in self.ads.values()):
             await self._advertisement(type, None)
 
-    async def _advertisement(self, type: str, ad: Advertisement | str | None) -> Advertisement:
+    async def _advertisement(self, type: str, ad: AdvertisementHandle | str | None) -> AdvertisementHandle:
         if ad is not None:
             return await self._named(type, ad)
         async with self._turn:
@@ -200,7 +247,7 @@ class Publications:
             self._ad_of[type] = found
             return found
 
-    async def _named(self, type: str, ad: Advertisement | str) -> Advertisement:
+    async def _named(self, type: str, ad: AdvertisementHandle | str) -> AdvertisementHandle:
         name = ad if isinstance(ad, str) else ad.name
         name = name.removeprefix(f"{self.client}/")
         found = self.ads.get(name)
@@ -221,7 +268,7 @@ class Publications:
             if of == type or of in known.above or not known.event:
                 raise error
 
-    async def _hold(self, under: Advertisement) -> None:
+    async def _hold(self, under: AdvertisementHandle) -> None:
         """Who subscribes already must not miss the first event; but nobody waits for ever."""
         if not await under.installing.wait(self._session.terms.install_timeout):
             _log.warning("%s is not installed everywhere yet; publishing under it all the same", under.id)
@@ -247,6 +294,6 @@ class Publications:
         return self._types.get(type) or Description(event=False)
 
 
-def _says(known: Advertisement, where: str, tags: Tags) -> bool:
+def _says(known: AdvertisementHandle, where: str, tags: Tags) -> bool:
     """Whether an advertisement is what is asked for; who asks for nothing else takes it as the project has it."""
     return (known.where, known.scopes) == (where, tags) or not (known.mine or where or tags)

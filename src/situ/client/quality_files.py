@@ -14,9 +14,9 @@ from typing import Any
 
 import yaml
 
-from situ.catalogue import NOT_A_DRAFT
-from situ.documents import parse_yaml, to_data
-from situ.errors import Problem, SituError
+from situ.lang.catalogue import NOT_A_DRAFT
+from situ.lang.documents import parse_yaml, to_data
+from situ.lang.problems import Problem, SituError
 
 Body = Mapping[str, Any]
 

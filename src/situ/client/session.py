@@ -13,16 +13,15 @@ import random
 from collections.abc import Callable
 from contextlib import suppress
 
+from situ.bus.event_loop import end
+from situ.bus.failure_log import InternalErrors
 from situ.bus.interface import Bus, Serving
-from situ.bus.names import Names
-from situ.catalogue import BUS_FORBIDS, BUS_REFUSES, OLD_SESSION, TOO_MUCH_AT_ONCE, ZONE_UNREACHABLE
-from situ.edge.ending import end
-from situ.edge.mistakes import Mistakes
-from situ.edge.sending import pause
-from situ.edge.told import error_told
-from situ.errors import SituError
+from situ.client.publish_queue import pause
 from situ.event.message import MESSAGE, Message
-from situ.overlay.messages import (
+from situ.event.subjects import BusNames
+from situ.lang.catalogue import BUS_FORBIDS, BUS_REFUSES, OLD_SESSION, TOO_MUCH_AT_ONCE, ZONE_UNREACHABLE
+from situ.lang.problems import SituError
+from situ.protocol.messages import (
     Closed,
     Connect,
     ConnectAck,
@@ -36,7 +35,7 @@ from situ.overlay.messages import (
     Nack,
     Terms,
 )
-from situ.overlay.wire import ROUTER_KINDS, Malformed, decode_from_router, encode
+from situ.protocol.wire import ROUTER_KINDS, Malformed, decode_from_router, encode, error_from_nack
 
 _log = logging.getLogger("situ.client")
 _CHANCE = random.SystemRandom()  # not the one that programs seed
@@ -68,7 +67,7 @@ class Session:
         self.on_told: Callable[[FromRouter], None] = lambda message: None
         self.on_events: Callable[[Message], None] = lambda message: None
         self._bus = bus
-        names = Names(bus.zone)
+        names = BusNames(bus.zone)
         self._zone = bus.zone
         self._subject = names.ingress(router, client)
         self._live = names.live(client)
@@ -80,7 +79,7 @@ class Session:
         self._watching: asyncio.Task[None] | None = None
         self._closing = False
         self._requests = 0
-        self.mistakes = Mistakes(_log)
+        self.mistakes = InternalErrors(_log)
 
     def request(self) -> int:
         """The number of the next request."""
@@ -159,7 +158,7 @@ class Session:
                 continue
             wait = pause(attempt, _CHANCE.random())
             if answer.code != TOO_MUCH_AT_ONCE.code or loop.time() + wait > deadline:
-                raise error_told(answer)
+                raise error_from_nack(answer)
             attempt += 1
             await asyncio.sleep(wait)
 
@@ -199,12 +198,12 @@ class Session:
                 self.number = answer.expected
             answer = await self._request(Connect(incarnation=self.incarnation))
         if isinstance(answer, Nack):
-            raise error_told(answer)
+            raise error_from_nack(answer)
         assert isinstance(answer, ConnectAck)
         self.terms, self._of_router = answer.terms, answer.incarnation
         known = await self._request(self.listing())
         if isinstance(known, Nack):
-            raise error_told(known)
+            raise error_from_nack(known)
         assert isinstance(known, FullListAck)
         self._ready.set()
         self.on_ready(known)

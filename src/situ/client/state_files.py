@@ -1,8 +1,8 @@
-"""What a client must not forget, on its own disk: incarnation and session, ids it published, events it has had.
+"""Lines appended to a file without a call of the system for each.
 
-Under ``.situ/clients/<client>/`` of the project, or in the user's state folder without a project. Where nothing can be
-written the client remembers as long as it runs, and says so. Files are appended to event by event without waiting for
-the disk: what a process has written survives its death, which is what they are for.
+The end of the file is room that is mapped into memory: a line is copied there. The system writes it to the disk in its
+own time, and keeps it whatever becomes of the process; only if the machine dies are the last lines lost. The room is
+filled with zeros beforehand, so a full disk is noticed when room is made and not in the middle of a line.
 """
 
 from __future__ import annotations
@@ -10,18 +10,70 @@ from __future__ import annotations
 import fcntl
 import json
 import logging
+import mmap
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from situ.bus.folder_lock import private_folder
-from situ.edge.journal import Journal, read_journal
-from situ.overlay.window import Seen, Tokens, Window, token_number
+from situ.protocol.dedup_window import DedupWindow, SequenceSet, TokenSet, token_number
+
+ROOM = 1024 * 1024
+"""Bytes of lines until the file is to be written anew."""
+
+
+class Journal:
+    """A file that holds these lines to begin with, whatever it held before. Every line ends with a break."""
+
+    def __init__(self, file: Path, lines: Iterable[bytes] = ()) -> None:
+        whole = b"".join(lines)
+        new = file.with_name(f"{file.name}.new")
+        new.touch(mode=0o600)
+        with new.open("wb") as opened:
+            opened.write(whole + bytes(ROOM))
+        with new.open("r+b") as opened:
+            self._memory = mmap.mmap(opened.fileno(), 0)
+        new.replace(file)
+        self._file = file
+        self._end, self._most = len(whole), len(whole) + ROOM
+
+    def append(self, line: bytes) -> bool:
+        """False if there is no room left: then the file wants to be written anew, without what has become old."""
+        start = self._end
+        end = start + len(line)
+        if end > self._most:
+            return False
+        self._memory[start:end] = line
+        self._end = end
+        return True
+
+    def close(self) -> None:
+        """The file ends where its last line ends."""
+        self._memory.close()
+        with self._file.open("r+b") as opened:
+            opened.truncate(self._end)
+
+
+def read_journal(file: Path) -> Iterator[bytes]:
+    """The lines of a file, whether it was closed or its process died; the last may be torn."""
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return
+    yield from filter(None, (line.strip(b"\0") for line in content.split(b"\n")))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What a client must not forget, on its own disk: incarnation and session, ids it published, events it has had.
+#
+# Under ``.situ/clients/<client>/`` of the project, or in the user's state folder without a project. Where nothing can
+# be written the client remembers as long as it runs, and says so. Files are appended to event by event without waiting
+# for the disk: what a process has written survives its death, which is what they are for.
 
 _log = logging.getLogger("situ.client")
 _IDS_AGE, _MOST_IDS = 600.0, 100_000
@@ -145,7 +197,7 @@ class SeenFile:
     """The window of one durable subscription: a file of what was done with, one line an event."""
 
     def __init__(self, file: Path | None) -> None:
-        self.window = Window()
+        self.window = DedupWindow()
         self.given = 0
         """Events that the application is done with: the next one has the number after that."""
         self.history: dict[str, Any] = {}
@@ -157,13 +209,13 @@ class SeenFile:
                 self._take(line)
             self._rewrite()
 
-    def of(self, producer: str) -> Done:
+    def of(self, producer: str) -> DoneEvents:
         """What was done with of this producer: all of its keys but what follows the last dot."""
         client, _, incarnation = producer.rpartition(".")
         if not client:  # its keys are sealed
-            return Done(self, self.window.tokens, b"[", partial(token_number, producer))
+            return DoneEvents(self, self.window.tokens, b"[", partial(token_number, producer))
         numbers = self.window.of(client, int(incarnation))
-        return Done(self, numbers, f'["{client}",{incarnation},'.encode(), int)
+        return DoneEvents(self, numbers, f'["{client}",{incarnation},'.encode(), int)
 
     def add(self, key: str) -> None:
         """This event is done with."""
@@ -206,12 +258,14 @@ class SeenFile:
         self._journal = Journal(self._file, lines)
 
 
-class Done:
+class DoneEvents:
     """The events of one producer that one durable subscription is done with."""
 
     __slots__ = ("_file", "_numbers", "_start", "has", "number")
 
-    def __init__(self, file: SeenFile, numbers: Seen | Tokens, start: bytes, number: Callable[[str], int]) -> None:
+    def __init__(
+        self, file: SeenFile, numbers: SequenceSet | TokenSet, start: bytes, number: Callable[[str], int]
+    ) -> None:
         self.has = numbers.has
         self.number = number
         """What is remembered of the end of a key."""

@@ -1,4 +1,4 @@
-"""What flows to a node: its registrations, and the streams of their events."""
+"""Since when: ``begin``, ``1 h ago``, a date or time, a ``datetime`` or a ``timedelta`` → microseconds since 1970."""
 
 from __future__ import annotations
 
@@ -7,23 +7,37 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from copy import copy
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from weakref import WeakSet
 
 import msgspec
 
 from situ.bus.interface import Bus
-from situ.bus.names import consumer_of
-from situ.catalogue import NO_SUCH_DECLARATION, NOT_AVAILABLE, NOT_ON_BUS
-from situ.edge.client_files import ClientFiles
-from situ.edge.declared import Installing, Registration, Scopes, remarked, tags_of
-from situ.edge.event import read_events
-from situ.edge.receiving import Durable, Page, Stream, history_then_live, live
-from situ.edge.session import Session
-from situ.edge.since import begins
-from situ.errors import SituError
+from situ.client.declarations import Installation, Registration, Scopes, problem_remarks, tags_of
+from situ.client.events import DurableStream, Page, Stream, history_then_live, live, read_events
+from situ.client.session import Session
+from situ.client.state_files import ClientFiles
+from situ.event.instants import microseconds
 from situ.event.message import Message
-from situ.overlay.messages import History, HistoryAck, SubAck, Subscribe, Tags, Unsubscribe, Wanted
+from situ.event.subjects import consumer_of
+from situ.lang.catalogue import NO_SUCH_DECLARATION, NOT_AVAILABLE, NOT_ON_BUS
+from situ.lang.problems import SituError
+from situ.lang.quantities import parse_moment
+from situ.protocol.messages import History, HistoryAck, SubAck, Subscribe, Tags, Unsubscribe, WantedSubscription
+
+
+def history_start(since: str | datetime | timedelta, now: datetime | None = None) -> int:
+    """When history begins; 0: with the first event there is."""
+    now = now or datetime.now(UTC)
+    if isinstance(since, str):
+        since = parse_moment(since, now)
+    if isinstance(since, timedelta):
+        since = now - since
+    return max(microseconds(since if since.tzinfo is not None else since.astimezone()), 0)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What flows to a node: its registrations, and the streams of their events.
 
 Since = str | datetime | timedelta | None
 
@@ -43,7 +57,7 @@ class Subscriptions:
         self._files = files
         self.suspended: dict[str, SituError] = {}
         """Registrations that this client has no right to any more, by name, and why."""
-        self._known: Mapping[str, Wanted] = {}
+        self._known: Mapping[str, WantedSubscription] = {}
         """Subscriptions of this client that stand in the project, or are left from an earlier life."""
         self._streams: WeakSet[Stream] = WeakSet()
         self._turns: dict[str, asyncio.Lock] = {}
@@ -86,12 +100,12 @@ class Subscriptions:
             return known
         before = None if known is None else copy(known)
         made = known or Registration(self.client, name, types, where, durable)
-        made.types, made.where, made.scopes, made.installing = types, where, tags, Installing()
+        made.types, made.where, made.scopes, made.installing = types, where, tags, Installation()
         made.mine = declared is None or (declared.types, declared.filter, declared.scopes) != (types, where, tags)
         made.context = context or (declared.context if declared is not None and not made.mine else "")
         made.streaming = self.stream
         if since is not None:
-            made.pages = self._pages(name, begins(since))
+            made.pages = self._pages(name, history_start(since))
         # Known before it is asked for: events may come before the answer does.
         self.registrations[name] = made
         try:
@@ -105,10 +119,10 @@ class Subscriptions:
         if made.error is not None:  # it was lost as soon as it was there
             raise made.error
         made.installing.told(answer.state, answer.version, answer.missing)
-        made.said = remarked(answer.said)
+        made.said = problem_remarks(answer.said)
         self.suspended.pop(name, None)
         if made.durable and made.consumer is None:
-            made.consumer = Durable(self._bus, self.client, consumer_of(made.id), self._files.seen(name))
+            made.consumer = DurableStream(self._bus, self.client, consumer_of(made.id), self._files.seen(name))
         return made
 
     async def _subscribe(self, registration: Registration, types: tuple[str, ...]) -> SubAck:
@@ -254,17 +268,17 @@ class Subscriptions:
 
     # ── what the session tells ──
 
-    def listed(self) -> dict[str, Wanted]:
+    def listed(self) -> dict[str, WantedSubscription]:
         """What this node asks for itself."""
         return {
-            each.name: Wanted(
+            each.name: WantedSubscription(
                 types=each.types, filter=each.where, durable=each.durable, context=each.context, scopes=each.scopes
             )
             for each in self.registrations.values()
             if each.mine
         }
 
-    def known(self, subs: Mapping[str, Wanted]) -> None:
+    def known(self, subs: Mapping[str, WantedSubscription]) -> None:
         """What is declared for this client, by itself or in the project."""
         self._known = dict(subs)
 

@@ -8,20 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from situ.catalogue import LOSES_TO_SUBTYPE, PATTERN_TWICE, RULE_MATCHES_NOTHING, RULE_NEVER_APPLIES
-from situ.errors import Problem, Problems, SituError
-from situ.interpretation.model import KEEP, Context, Direction, Pattern, Rule
-from situ.interpretation.patterns import Traversal, print_pattern
-from situ.interpretation.precedence import key
-from situ.interpretation.resolution import Place, Rules, expand
-from situ.types.model import is_subtype
-from situ.types.table import Types
+from situ.contexts.model import KEEP, Context, Direction, Pattern, Rule
+from situ.contexts.patterns import Traversal, print_pattern
+from situ.contexts.resolve_rules import ResolvedPlace, RuleSet, precedence_key, resolve_event_type
+from situ.contexts.rules import STANDS_IN
+from situ.contexts.table import Contexts
+from situ.contexts.transform.transformation import transformations
+from situ.lang.catalogue import LOSES_TO_SUBTYPE, PATTERN_TWICE, RULE_MATCHES_NOTHING, RULE_NEVER_APPLIES
+from situ.lang.problems import Problem, Problems, SituError
+from situ.lang.types.model import is_subtype
+from situ.lang.types.table import Types
 
 _MOST_NAMED = 3  # places in a message
 
 
 @dataclass(slots=True)
-class _Seen:
+class _RuleUse:
     """What became of one rule at the places it matches."""
 
     applied: bool = False
@@ -42,7 +44,7 @@ def check_rules(context: Context, direction: Direction, problems: Problems) -> N
             problems.add(PATTERN_TWICE(rule.location, rule=str(rule), later=_named(last[rule.pattern])))
     types = context.types_of(direction)
     try:
-        seen = _look(last, Rules.of(context, direction), types)
+        seen = _look(last, RuleSet.of(context, direction), types)
     except SituError as error:
         problems.extend(error.problems)
         return
@@ -54,14 +56,14 @@ def _named(rule: Rule) -> str:
     return f"`{rule}` ({rule.location.file}:{rule.location.line})" if rule.location else f"`{rule}`"
 
 
-def _look(own: Mapping[Pattern, Rule], rules: Rules, types: Types) -> Mapping[Pattern, _Seen]:
+def _look(own: Mapping[Pattern, Rule], rules: RuleSet, types: Types) -> Mapping[Pattern, _RuleUse]:
     """Every place of every event type, as far as it concerns these rules."""
-    seen = {pattern: _Seen() for pattern in own}
+    seen = {pattern: _RuleUse() for pattern in own}
     for name in sorted(types.events):
         event = types.event(name)
         if event is None:
             continue
-        for place, cover in _places(expand(event, rules, types, covered=True)):
+        for place, cover in _places(resolve_event_type(event, rules, types, covered=True)):
             if place.rule is None:
                 continue
             for rule in (place.rule, *place.beaten):
@@ -76,14 +78,14 @@ def _look(own: Mapping[Pattern, Rule], rules: Rules, types: Types) -> Mapping[Pa
     return seen
 
 
-def _places(place: Place, cover: Rule | None = None) -> Iterator[tuple[Place, Rule | None]]:
+def _places(place: ResolvedPlace, cover: Rule | None = None) -> Iterator[tuple[ResolvedPlace, Rule | None]]:
     """All places with the rule that converts them as part of a whole, if there is one."""
     yield place, cover
     for each in place.below:
         yield from _places(each, cover or place.rule)
 
 
-def _warnings(rule: Rule, seen: _Seen, types: Types) -> Iterator[Problem]:
+def _warnings(rule: Rule, seen: _RuleUse, types: Types) -> Iterator[Problem]:
     if seen.applied:
         yield from _losses(rule, seen.beaten)
     elif seen.beaten:
@@ -108,7 +110,7 @@ def _losses(rule: Rule, beaten: Sequence[tuple[Traversal, Rule]]) -> Iterator[Pr
         derived = winner.pattern.target != rule.pattern.target and is_subtype(
             winner.pattern.target, rule.pattern.target
         )
-        if derived and key(rule.pattern, path)[1:] < key(winner.pattern, path)[1:]:
+        if derived and precedence_key(rule.pattern, path)[1:] < precedence_key(winner.pattern, path)[1:]:
             winners.setdefault(winner, []).append(path)
     for winner, paths in winners.items():
         yield LOSES_TO_SUBTYPE(
@@ -142,3 +144,37 @@ def _places_named(paths: Sequence[Traversal]) -> str:
 def _place_named(path: Traversal) -> str:
     where = f"{path.event}.{path}" if path.steps else str(path.event)
     return f"`{where}` ({path.type})" if path.steps else f"`{where}`"
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What is to say about contexts once all of them are there: rules without effect, mappings that do not work out.
+#
+# Only faults of their own: what follows from one that is reported already is left out. A context whose types are not
+# all there is not looked at, since nobody could say what is missing because of that.
+
+
+def check_contexts(contexts: Contexts, problems: Problems) -> None:
+    """Note what is wrong, doubtful or worth knowing about what events become in each context, in both directions."""
+    for context in contexts.by_id.values():
+        if context.id in contexts.faulty:
+            continue
+        for direction in Direction:
+            found = Problems()
+            if not _has_stand_ins(context, direction):
+                check_rules(context, direction, found)
+            transformations(context, direction, found)
+            problems.extend(problem for problem in found if not _follows(problem, contexts))
+
+
+def _has_stand_ins(context: Context, direction: Direction) -> bool:
+    rules = (rule for each in context.chain for rule in each.rules)
+    return any(rule.order == STANDS_IN and rule.direction is direction for rule in rules)
+
+
+def _follows(problem: Problem, contexts: Contexts) -> bool:
+    """Whether it is about a place whose own mapping was refused."""
+    type, path = problem.values.get("type"), problem.values.get("target")
+    return any(
+        type == lost and isinstance(path, str) and (f"{path}.".startswith(f"{at}.") or f"{at}.".startswith(f"{path}."))
+        for lost, at in contexts.lost
+    )

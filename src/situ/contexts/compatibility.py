@@ -1,24 +1,175 @@
-"""What may be changed of contexts that somebody uses, and what becomes of a change that may not.
+"""Whether events fare otherwise in a context than they did: its ways before and after a change, side by side.
 
-A context can always be augmented; those below it go on as they did. Any other change is allowed as long as nobody who
-uses the context, or one below it, notices: otherwise it stays as it is, and a fork of it has the change. This module
-decides; it knows contexts and who uses them, not where they come from or where they are kept.
+What counts is what comes out, not what is written: a rule that wins nowhere changes nothing, and neither does an
+attribute that a type got beside the others, as long as nothing has to be there for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from situ.catalogue import CONTEXT_IN_USE, NO_WAY_BACK, RULE_KEPT
-from situ.errors import Location, Problem, SituError
-from situ.interpretation.contexts import Contexts
-from situ.interpretation.differing import differing
-from situ.interpretation.forking import Unforkable, fork, fork_of
-from situ.interpretation.keeping import Kept, descends, keep_below, parents_first
-from situ.interpretation.model import ROOT, former_root
-from situ.types.model import Struct, Type
+from situ.contexts.function_bodies import DATA
+from situ.contexts.model import ROOT, Context, Direction, former_root
+from situ.contexts.table import Contexts
+from situ.contexts.transform.steps import ChoiceStep, DefaultStep, ListStep, Step, StructStep, ValueStep
+from situ.contexts.transform.transformation import Transformation, own_transformations
+from situ.contexts.versions import KeepRule, Unforkable, descends, fork, fork_of, keep_below, parents_first
+from situ.lang.catalogue import CONTEXT_IN_USE, NO_WAY_BACK, RULE_KEPT
+from situ.lang.expr.format import print_expression
+from situ.lang.expr.tree import Literal, MakeStruct, Node, Read, rebuild, walk
+from situ.lang.problems import Location, Problem, Problems, SituError
+from situ.lang.types.model import Attribute, ListOf, Struct, Type, plain
+
+Ways = Mapping[tuple[Direction, str], Transformation]
+
+
+def all_transformations(context: Context) -> Ways:
+    """All transformations of a context, from and to what it takes for root, by direction and source event type."""
+    found = {direction: own_transformations(context, direction, Problems()) for direction in Direction}
+    return {(direction, name): way for direction, ways in found.items() for name, way in ways.items()}
+
+
+def changed_event_types(before: Context, after: Context) -> tuple[str, ...]:
+    """The event types that fare otherwise, as ``out PositionUpdate``; those that were not there before do not."""
+    old, new = all_transformations(before), all_transformations(after)
+    known = {direction: before.types_of(direction).events for direction in Direction}
+    return tuple(
+        f"{direction} {name}"
+        for direction, name in sorted(old.keys() | new.keys())
+        if name in known[direction] and not _alike(old.get((direction, name)), new.get((direction, name)))
+    )
+
+
+def _alike(before: Transformation | None, after: Transformation | None) -> bool:
+    if before is None or after is None:
+        return before is after
+    seen = (before.target, after.target) if before.direction is Direction.OUT else (before.source, after.source)
+    if not is_grown(*seen):
+        return False
+    if before.is_identity and after.is_identity:
+        return True
+    if not _root_agrees(before, after):
+        return False
+    return _same_externals(before, after) and same_step(before.step, after.step)
+
+
+def _root_agrees(before: Transformation, after: Transformation) -> bool:
+    """Whether what is read of root, or written there, is what it was: expressions do not say units."""
+    if before.direction is Direction.IN:
+        return agrees(before.target, after.target)
+    nodes = (before.node, *(key for each in before.externals.values() for _, key in each.keys))
+    reads = [part for node in nodes for part in walk(node) if isinstance(part, Read) and part.variable == DATA]
+    if any(not read.path for read in reads):
+        return agrees(before.source, after.source)
+    old, new = before.source, after.source
+    for name in {read.path[0] for read in reads}:
+        was, now = old.attribute(name), new.attribute(name)
+        if was is None:
+            continue  # which type it is
+        if now is None or was.unit != now.unit or not agrees(was.type, now.type):
+            return False
+    return True
+
+
+def agrees(before: Type, after: Type) -> bool:
+    """Whether the attributes that both have mean the same in both."""
+    old, new = plain(before), plain(after)
+    if before == after:
+        return True
+    if isinstance(old, ListOf) and isinstance(new, ListOf):
+        return agrees(old.element, new.element)
+    if not isinstance(old, Struct) or not isinstance(new, Struct) or old.name != new.name:
+        return False
+    there = {each.name: each for each in new.attributes}
+    common = [(each, there[each.name]) for each in old.attributes if each.name in there]
+    return all(was.unit == now.unit and agrees(was.type, now.type) for was, now in common)
+
+
+def _same_externals(before: Transformation, after: Transformation) -> bool:
+    return before.externals.keys() == after.externals.keys() and all(
+        each.function == after.externals[name].function
+        and print_expression(each.argument) == print_expression(after.externals[name].argument)
+        for name, each in before.externals.items()
+    )
+
+
+def same_step(before: Step, after: Step) -> bool:
+    """Whether the second makes what the first makes; attributes that are new in the target may get nothing."""
+    match before, after:
+        case ValueStep(), ValueStep():
+            same = print_expression(_filled(before.node)) == print_expression(_filled(after.node))
+            return same and is_grown(before.node.type, after.node.type)
+        case StructStep(), StructStep():
+            old, new = dict(before.fields), dict(after.fields)
+            return (
+                before.type.name == after.type.name
+                and old.keys() <= new.keys()
+                and all(same_step(step, new[name]) for name, step in old.items())
+                and all(_is_from_nowhere(step) for name, step in after.fields if name not in old)
+            )
+        case ListStep(), ListStep():
+            same = print_expression(before.list) == print_expression(after.list)
+            return same and same_step(before.element, after.element)
+        case DefaultStep(), DefaultStep():
+            return before.default == after.default and same_step(before.of, after.of)
+        case ChoiceStep(), ChoiceStep():
+            arms = {(print_expression(condition), when): step for condition, when, step in after.arms}
+            return (
+                len(arms) == len(before.arms)
+                and all(
+                    (key := (print_expression(condition), when)) in arms and same_step(step, arms[key])
+                    for condition, when, step in before.arms
+                )
+                and same_step(before.otherwise, after.otherwise)
+            )
+        case _:
+            return False
+
+
+def _filled(node: Node) -> Node:
+    """Structs without the attributes that are always absent."""
+    made = rebuild(node, _filled)
+    if isinstance(made, MakeStruct):
+        there = tuple((name, part) for name, part in made.fields if part != Literal(None, part.type, part.unit))
+        return replace(made, fields=there)
+    return made
+
+
+def _is_from_nowhere(step: Step) -> bool:
+    return isinstance(step, ValueStep) and not step.source and step.rule is None
+
+
+def is_grown(before: Type, after: Type) -> bool:
+    """Whether values of the first do as values of the second: the same, but for attributes that need not be there."""
+    old, new = plain(before), plain(after)
+    if before == after:
+        return True
+    if isinstance(old, ListOf) and isinstance(new, ListOf):
+        return is_grown(old.element, new.element)
+    if not isinstance(old, Struct) or not isinstance(new, Struct) or old.name != new.name:
+        return False
+    there = {each.name: each for each in new.attributes}
+    grown = all(each.name in there and _is_grown_attribute(each, there[each.name]) for each in old.attributes)
+    names = {each.name for each in old.attributes}
+    return grown and all(each.optional or each.default is not None for each in new.attributes if each.name not in names)
+
+
+def _is_grown_attribute(before: Attribute, after: Attribute) -> bool:
+    return is_grown(before.type, after.type) and (before.unit, before.optional, before.default) == (
+        after.unit,
+        after.optional,
+        after.default,
+    )
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What may be changed of contexts that somebody uses, and what becomes of a change that may not.
+#
+# A context can always be augmented; those below it go on as they did. Any other change is allowed as long as nobody
+# who uses the context, or one below it, notices: otherwise it stays as it is, and a fork of it has the change. This
+# module decides; it knows contexts and who uses them, not where they come from or where they are kept.
 
 Body = Mapping[str, Any]
 """What a context declares, in the canonical form."""
@@ -29,7 +180,7 @@ _MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allowed:
+class ChangeOptions:
     """How far changes may go.
 
     ``propagate``: new rules take effect below as well. Without ``fork`` what cannot be changed is refused.
@@ -40,7 +191,7 @@ class Allowed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class ContextChange:
     """The contexts that come into force. ``forks`` are new among them; ``refused`` say what is not, and why."""
 
     contexts: Contexts
@@ -50,20 +201,22 @@ class Settled:
 
 
 @dataclass(slots=True)
-class _Work:
+class _ChangeState:
     bodies: dict[str, Body]
     contexts: Contexts
     forks: list[str] = field(default_factory=list)
     refused: list[Problem] = field(default_factory=list)
 
 
-def declared(body: Body) -> Body:
+def declared_body(body: Body) -> Body:
     """What somebody wrote of it: without the rules that were put in, and below root, whichever root it goes on with."""
     result = {key: value for key, value in body.items() if key != "kept"}
     return {**result, "extends": ROOT} if former_root(result.get("extends", "")) else result
 
 
-def carried(former: Mapping[str, Body], wanted: Mapping[str, Body], *, propagate: bool = False) -> dict[str, Body]:
+def carry_kept_rules(
+    former: Mapping[str, Body], wanted: Mapping[str, Body], *, propagate: bool = False
+) -> dict[str, Body]:
     """The wanted contexts with what contexts of theirs have that nobody wrote.
 
     Rules that were put in stay as long as there is what they were put in against. A context that nobody edited goes on
@@ -75,7 +228,7 @@ def carried(former: Mapping[str, Body], wanted: Mapping[str, Body], *, propagate
         before = former.get(id)
         if before is None or former_root(id) or id == ROOT:
             continue
-        if declared(before) == declared(body) and body.get("extends") == ROOT:
+        if declared_body(before) == declared_body(body) and body.get("extends") == ROOT:
             known = before.get("extends", ROOT)
             body = {**body, "extends": newest if known == ROOT and newest not in former else known}
         result[id] = body
@@ -105,7 +258,7 @@ def _still_needed(kept: Mapping[str, Any], id: str, bodies: Mapping[str, Body]) 
 
 def augments(before: Body, after: Body) -> bool:
     """Whether everything that was declared still is, and what is new overrides none of it."""
-    old, new = declared(before), declared(after)
+    old, new = declared_body(before), declared_body(after)
     if any(old.get(key) != new.get(key) for key in ("extends", "derive")):
         return False
     for key in ("units", "types"):
@@ -138,21 +291,21 @@ def _source(mapping: Mapping[str, Any]) -> tuple[str, str]:
     return direction, str(mapping[direction]).partition(" -> ")[0]
 
 
-def settle(
+def settle_changes(
     old: Contexts,
     wanted: Contexts,
     uses: Mapping[str, Sequence[str]],
     load: Load,
-    allowed: Allowed = Allowed(),  # noqa: B008 - it is frozen
+    allowed: ChangeOptions = ChangeOptions(),  # noqa: B008 - it is frozen
     places: Mapping[str, Location] | None = None,
-) -> Settled:
+) -> ContextChange:
     """What comes into force when the wanted contexts are to take the place of the old ones.
 
     ``uses`` are context → who uses it, in words; ``places`` where contexts are declared. :class:`SituError` if those
     who use something would notice a change that cannot be kept from them.
     """
     places = places or {}
-    work = _Work(bodies=dict(wanted.as_json()), contexts=wanted)
+    work = _ChangeState(bodies=dict(wanted.as_json()), contexts=wanted)
     former = old.as_json()
     while True:
         edited = _edited(old, work)
@@ -162,17 +315,17 @@ def settle(
         culprit = _culprit(old, contexts, edited, uses, work, allowed)
         if culprit is None:
             observed = tuple(_observation(each, places) for each in kept)
-            return Settled(contexts=contexts, forks=tuple(work.forks), refused=tuple(work.refused), kept=observed)
+            return ContextChange(contexts=contexts, forks=tuple(work.forks), refused=tuple(work.refused), kept=observed)
         _set_back(culprit, former, old, uses, load, work, allowed, places.get(culprit))
 
 
-def _edited(old: Contexts, work: _Work) -> set[str]:
+def _edited(old: Contexts, work: _ChangeState) -> set[str]:
     """Contexts that were there before and declare something else; root also if its types or functions are others."""
     former = old.as_json()
     found = {
         id
         for id in old.by_id.keys() & work.contexts.by_id.keys()
-        if declared(former.get(id, {})) != declared(work.bodies.get(id, {}))
+        if declared_body(former.get(id, {})) != declared_body(work.bodies.get(id, {}))
     }
     before, after = old.root, work.contexts.root
     if before.types != after.types or before.functions != after.functions:
@@ -185,8 +338,8 @@ def _culprit(
     contexts: Contexts,
     edited: set[str],
     uses: Mapping[str, Sequence[str]],
-    work: _Work,
-    allowed: Allowed,
+    work: _ChangeState,
+    allowed: ChangeOptions,
 ) -> str | None:
     """The edited context because of which somebody would notice something that he must not."""
     augmented = {id for id in edited if _is_augmented(id, old, work)}
@@ -197,12 +350,12 @@ def _culprit(
         guilty = [id] if id in edited else [each.id for each in contexts.by_id[id].chain if each.id in edited]
         if not guilty or (allowed.propagate and augmented.issuperset(guilty)):
             continue
-        if differing(old.by_id[id], contexts.by_id[id]):
+        if changed_event_types(old.by_id[id], contexts.by_id[id]):
             return next((each for each in guilty if each not in augmented), guilty[0])
     return None
 
 
-def _is_augmented(id: str, old: Contexts, work: _Work) -> bool:
+def _is_augmented(id: str, old: Contexts, work: _ChangeState) -> bool:
     if id == ROOT:
         before, after = old.root, work.contexts.root
         types = all(after.types.types.get(name) == each for name, each in before.types.types.items())
@@ -217,8 +370,8 @@ def _set_back(
     old: Contexts,
     uses: Mapping[str, Sequence[str]],
     load: Load,
-    work: _Work,
-    allowed: Allowed,
+    work: _ChangeState,
+    allowed: ChangeOptions,
     place: Location | None,
 ) -> None:
     """The context as it was, and beside it one that has what is new."""
@@ -272,7 +425,7 @@ def _parts(type: Type) -> set[str]:
     return {str(each.type).strip("[]") for each in attributes} | {str(each) for each in above}
 
 
-def _observation(kept: Kept, places: Mapping[str, Location]) -> Problem:
+def _observation(kept: KeepRule, places: Mapping[str, Location]) -> Problem:
     rule = kept.rule
     return RULE_KEPT(
         places.get(rule.context),

@@ -1,26 +1,272 @@
-"""Functions of contexts as written: taken apart, with the place of each part, nothing looked up.
+"""What the files of ``contexts/`` say, before anything is looked up.
 
-Short form ``TYPE [UNIT] -> TYPE [UNIT] = EXPRESSION``; long form a mapping with ``signature`` and, beside the
-expression, what it looks up or remembers.
+One file declares one context. From its nodes this module makes declarations: names, patterns and expressions as text,
+each with its place. What they mean, and whether they mean anything, is :mod:`situ.contexts.load`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from situ.catalogue import MISSING_KEY, NOT_A_CHOICE, SIGNATURE_SYNTAX, STATE_UNBOUNDED
-from situ.documents import Fields, Mapping, Node, Reader, Scalar
-from situ.errors import Location, SituError, nearest
-from situ.expr.declare import has_free_name
-from situ.expr.signature import SignatureText, parse_signature, split_definition
-from situ.expr.spelling import spell
-from situ.expr.syntax import Locate
-from situ.interpretation.declare import CONVERSION_KEYS
-from situ.interpretation.model import Expression, Missing
-from situ.quantities import parse_duration, parse_instant
-from situ.types.declare import check_attribute_name, is_nothing
-from situ.types.scalars import print_timestamp
+from situ.contexts.model import ROOT, Direction, Expression, MissingValue, former_root
+from situ.lang.catalogue import (
+    BAD_CONTEXT_NAME,
+    DECLARED_TWICE,
+    MISSING_KEY,
+    NOT_A_CHOICE,
+    SIGNATURE_SYNTAX,
+    STATE_UNBOUNDED,
+)
+from situ.lang.documents import Document, Fields, MappingNode, Node, Reader, ScalarNode, SequenceNode
+from situ.lang.expr.definitions import has_free_name
+from situ.lang.expr.scope import SignatureText, parse_signature, split_definition
+from situ.lang.expr.syntax import Locate, spell
+from situ.lang.problems import Location, Problems, SituError, nearest
+from situ.lang.quantities import parse_duration, parse_instant
+from situ.lang.types.declaration import (
+    TypeDeclaration,
+    UnitDeclaration,
+    check_attribute_name,
+    declare_types,
+    declare_units,
+    is_nothing,
+)
+from situ.lang.types.scalars import print_timestamp
+
+CONTEXT_KEYS = ("extends", "derive", "units", "types", "events", "maps", "rules", "kept", "functions")
+"""The keys of a file of ``contexts/`` besides ``context``, which it must have."""
+
+CONVERSION_KEYS = (
+    "signature",
+    "expr",
+    "value",
+    "python",
+    "code",
+    "time",
+    "lookup",
+    "key",
+    "state",
+    "missing",
+    "nulls",
+    "lossy",
+    "inverse",
+)
+"""The keys of a function's long form; only ``signature`` is always needed."""
+
+MAPPING_KEYS = ("in", "out", "both")
+LONGEST_ID = 64
+
+_ID = re.compile(r"[a-z][a-z0-9_-]*(?:\.[a-z0-9][a-z0-9_-]*)*")
+_RESERVED = ("situ",)
+_MAPPING = re.compile(r"\s*([^\s<>]+)\s*(<?->)\s*([^\s<>]+)\s*")
+_RULE = re.compile(r"\s*(\S(?:.*\S)?)\s*->\s*([A-Za-z_][A-Za-z0-9_]*)\s*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedWords:
+    """Some words of a text, with their place."""
+
+    text: str
+    locate: Callable[[int, int], Location]
+
+    @property
+    def location(self) -> Location:
+        return self.locate(0, len(self.text))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappingText:
+    """``out: A -> B`` and what of it does not go by name. ``both`` is the one from root, and its opposite."""
+
+    direction: Direction
+    both: bool
+    source: PlacedWords
+    target: PlacedWords
+    attributes: tuple[tuple[ScalarNode, Node], ...]
+    location: Location
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleText:
+    """``pattern -> function``; without a direction it is that of the context's mappings."""
+
+    direction: Direction | None
+    pattern: PlacedWords
+    function: PlacedWords
+    location: Location
+    kept: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextText:
+    """A context as written."""
+
+    id: str
+    location: Location
+    read: Reader
+    extends: PlacedWords | None = None
+    derive: bool = False
+    types: tuple[TypeDeclaration, ...] = ()
+    units: tuple[UnitDeclaration, ...] = ()
+    maps: tuple[MappingText, ...] = ()
+    rules: tuple[RuleText, ...] = ()
+    functions: tuple[tuple[ScalarNode, Node], ...] = ()
+    document: Document | None = None
+
+
+def declare_contexts(documents: Iterable[Document], problems: Problems) -> dict[str, ContextText]:
+    """The contexts by their ids, each once."""
+    read = Reader(problems)
+    result: dict[str, ContextText] = {}
+    for document in documents:
+        if document.root is not None and is_nothing(document.root):
+            problems.extend(document.problems)
+            continue
+        declared = _declare(document, read)
+        if declared is None:
+            continue
+        first = result.setdefault(declared.id, declared)
+        if first is not declared:
+            where = str(first.location)
+            problems.add(DECLARED_TWICE(declared.location, what="The context", name=declared.id, first=where))
+            # What else is wrong with it is found, too, under a name that nothing can refer to.
+            result[f"{declared.id} {document.file}"] = replace(declared, extends=None)
+    return result
+
+
+def is_root(document: Document) -> bool:
+    """Whether a file declares root, whose types and units are those of the project."""
+    written = document.root.get("context") if isinstance(document.root, MappingNode) else None
+    return isinstance(written, ScalarNode) and written.text == ROOT
+
+
+def id_fault(id: str) -> str:
+    """Why this cannot be the identifier of a context; empty if it can."""
+    if not _ID.fullmatch(id):
+        return "it is not made of small letters, digits, `_` and `-`, or a part begins otherwise"
+    if len(id) > LONGEST_ID:
+        return f"it has more than {LONGEST_ID} characters"
+    if id.split(".")[0] in _RESERVED or (id.startswith(f"{ROOT}.") and not former_root(id)):
+        return f"names beginning with `{id.split('.')[0]}` belong to Situ"
+    return ""
+
+
+def _declare(document: Document, read: Reader) -> ContextText | None:
+    fields = read.document(document, required=("context",), optional=CONTEXT_KEYS)
+    if fields is None:
+        return None
+    written = fields.scalar("context")
+    if written is not None and (reason := id_fault(written.text)):
+        read.problems.add(BAD_CONTEXT_NAME(written.location, name=written.text or " ", reason=reason))
+    above = fields.scalar("extends")
+    return ContextText(
+        id=written.text if written is not None else f" {document.file}",
+        location=written.location if written is not None else fields.mapping.location,
+        read=read,
+        extends=PlacedWords(text=above.text, locate=above.locate) if above is not None else None,
+        derive=fields.boolean("derive", False),
+        types=tuple(declare_types(fields)),
+        units=tuple(declare_units(fields)),
+        maps=tuple(_maps(fields)),
+        rules=(*_rules(fields, "rules"), *(replace(each, kept=True) for each in _rules(fields, "kept"))),
+        functions=_entries(fields, "functions"),
+        document=document,
+    )
+
+
+# ── mappings ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _maps(fields: Fields) -> Iterator[MappingText]:
+    for node in _items(fields, "maps"):
+        below = fields.read.fields(node, optional=(*MAPPING_KEYS, "attributes"))
+        if below is None:
+            continue
+        given = [key for key in MAPPING_KEYS if key in below]
+        if len(given) != 1:
+            fields.read.wrong(node, "a mapping with one of the keys `in`, `out` and `both`")
+        for key in given:
+            scalar = below.scalar(key)
+            parsed = None if scalar is None else _mapping(scalar, key, fields.read)
+            if parsed is not None:
+                yield replace(parsed, attributes=_entries(below, "attributes"))
+
+
+def _mapping(scalar: ScalarNode, key: str, read: Reader) -> MappingText | None:
+    arrow = "<->" if key == "both" else "->"
+    match = _MAPPING.fullmatch(scalar.text)
+    if match is None or match[2] != arrow:
+        read.wrong(scalar, f"`Name {arrow} Name`", remedy="Name the event type of the source, then what it becomes.")
+        return None
+    return MappingText(
+        direction=Direction.IN if key == "in" else Direction.OUT,
+        both=key == "both",
+        source=_words(scalar, match.start(1), match[1]),
+        target=_words(scalar, match.start(3), match[3]),
+        attributes=(),
+        location=scalar.location,
+    )
+
+
+# ── rules ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _rules(fields: Fields, key: str) -> Iterator[RuleText]:
+    node = fields.node(key)
+    if node is None or is_nothing(node):
+        return
+    if isinstance(node, SequenceNode):
+        yield from _list_of_rules(node.items, None, fields.read)
+        return
+    if not isinstance(node, MappingNode):
+        fields.read.wrong(node, "a list of rules, or lists under `in` and `out`")
+        return
+    below = fields.read.fields(node, optional=("out", "in"))
+    for direction in (Direction.OUT, Direction.IN):
+        if below is not None:
+            yield from _list_of_rules(_items(below, direction.value), direction, fields.read)
+
+
+def _list_of_rules(items: Iterable[Node], direction: Direction | None, read: Reader) -> Iterator[RuleText]:
+    for node in items:
+        scalar = read.scalar(node)
+        match = _RULE.fullmatch(scalar.text) if scalar is not None else None
+        if scalar is None:
+            continue
+        if match is None:
+            read.wrong(scalar, "a rule: `PATTERN -> FUNCTION`", remedy="For example `UniversalAddress -> to_address`.")
+            continue
+        yield RuleText(
+            direction=direction,
+            pattern=_words(scalar, match.start(1), match[1]),
+            function=_words(scalar, match.start(2), match[2]),
+            location=scalar.location,
+        )
+
+
+def _words(scalar: ScalarNode, start: int, text: str) -> PlacedWords:
+    return PlacedWords(text=text, locate=lambda offset, length: scalar.locate(start + offset, length))
+
+
+def _items(fields: Fields, key: str) -> tuple[Node, ...]:
+    node = fields.node(key)
+    return () if node is None or is_nothing(node) else fields.items(key)
+
+
+def _entries(fields: Fields, key: str) -> tuple[tuple[ScalarNode, Node], ...]:
+    """A section that is there without content is empty: someone is about to write it."""
+    node = fields.node(key)
+    return () if node is None or is_nothing(node) else fields.entries(key)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Functions of contexts as written: taken apart, with the place of each part, nothing looked up.
+#
+# Short form ``TYPE [UNIT] -> TYPE [UNIT] = EXPRESSION``; long form a mapping with ``signature`` and, beside the
+# expression, what it looks up or remembers.
 
 _TIMES = ("event", "now")
 _MEANS = ("expr", "value", "python")
@@ -32,20 +278,20 @@ _VARIABLES = ("value", "event", "data")
 class LookupText:
     """``name: {source, key: {column: expression}, as_of: column}``."""
 
-    name: Scalar
-    source: Scalar
-    keys: tuple[tuple[Scalar, Expression], ...]
-    as_of: Scalar | None
+    name: ScalarNode
+    source: ScalarNode
+    keys: tuple[tuple[ScalarNode, Expression], ...]
+    as_of: ScalarNode | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateText:
     """``name: {event, key, keep: {name: expression}, history, ttl, max_keys}``; None where something is missing."""
 
-    name: Scalar
-    event: Scalar
+    name: ScalarNode
+    event: ScalarNode
     key: Expression | None
-    keep: tuple[tuple[Scalar, Expression], ...]
+    keep: tuple[tuple[ScalarNode, Expression], ...]
     history: timedelta
     ttl: timedelta | None
     max_keys: int | None
@@ -66,17 +312,17 @@ class ConversionText:
     lookups: tuple[LookupText, ...] = ()
     key: Expression | None = None
     states: tuple[StateText, ...] = ()
-    missing: Missing = Missing.ERROR
+    missing: MissingValue = MissingValue.ERROR
     default: Node | None = None
     hold: timedelta = timedelta()
     lossy: bool = False
-    inverse: Scalar | None = None
+    inverse: ScalarNode | None = None
     nulls: bool = False
     lost: frozenset[str] = frozenset()
     """The names of rows that are not understood, but were declared."""
 
 
-def read_conversion(key: Scalar, node: Node, read: Reader) -> ConversionText | None:
+def read_conversion(key: ScalarNode, node: Node, read: Reader) -> ConversionText | None:
     """The function under this key; None, with the problems noted, if not even its signature is understood."""
     named = has_free_name(key, read.problems)
     if key.text == "keep":
@@ -84,7 +330,7 @@ def read_conversion(key: Scalar, node: Node, read: Reader) -> ConversionText | N
             SIGNATURE_SYNTAX(key.location, found="`keep`", expected="another name: that one belongs to Situ")
         )
     try:
-        if isinstance(node, Mapping):
+        if isinstance(node, MappingNode):
             text = _Long(key, read).read(node)
         else:
             scalar = read.scalar(node)
@@ -99,7 +345,7 @@ def as_expression(text: str, locate: Locate) -> Expression:
     return Expression(text=spell(text), written=text, locate=locate)
 
 
-def _short(key: Scalar, scalar: Scalar) -> ConversionText:
+def _short(key: ScalarNode, scalar: ScalarNode) -> ConversionText:
     end, start = split_definition(scalar.text, scalar.locate)
     return ConversionText(
         name=key.text,
@@ -121,11 +367,11 @@ def _signature(text: str, locate: Locate) -> SignatureText:
 class _Long:
     """Reads the long form; what is not understood is left out, so that all of it is looked at."""
 
-    def __init__(self, key: Scalar, read: Reader) -> None:
+    def __init__(self, key: ScalarNode, read: Reader) -> None:
         self._key, self._read = key, read
         self._lost: set[str] = set()
 
-    def read(self, node: Mapping) -> ConversionText | None:
+    def read(self, node: MappingNode) -> ConversionText | None:
         fields = self._read.fields(node, required=("signature",), optional=CONVERSION_KEYS[1:])
         if fields is None:
             return None
@@ -195,21 +441,25 @@ class _Long:
                 self._read.problems.extend(error.problems)
             return "event", scalar.location  # it says something, so that is not missing
 
-    def _missing(self, node: Node | None) -> tuple[Missing, Node | None, timedelta]:
+    def _missing(self, node: Node | None) -> tuple[MissingValue, Node | None, timedelta]:
         if node is None:
-            return Missing.ERROR, None, timedelta()
+            return MissingValue.ERROR, None, timedelta()
         if is_nothing(node):
-            return Missing.NULL, None, timedelta()
-        if isinstance(node, Mapping):
+            return MissingValue.NULL, None, timedelta()
+        if isinstance(node, MappingNode):
             fields = self._read.fields(node, required=("default",))
-            return Missing.DEFAULT, fields.node("default") if fields is not None else None, timedelta()
+            return MissingValue.DEFAULT, fields.node("default") if fields is not None else None, timedelta()
         scalar = self._read.scalar(node)
         if scalar is not None and scalar.text.startswith(_HOLD):
             hold = self._duration_of(scalar, scalar.text.removeprefix(_HOLD))
-            return Missing.HOLD, None, hold or timedelta()
+            return MissingValue.HOLD, None, hold or timedelta()
         if scalar is not None and scalar.text not in ("error", "null"):
             self._read.wrong(scalar, "`error`, `null`, `hold 5 s` or `{default: …}`")
-        return Missing.NULL if scalar is not None and scalar.text == "null" else Missing.ERROR, None, timedelta()
+        return (
+            MissingValue.NULL if scalar is not None and scalar.text == "null" else MissingValue.ERROR,
+            None,
+            timedelta(),
+        )
 
     # ── lookups and states ────────────────────────────────────────────────────────────────────────
 
@@ -252,7 +502,7 @@ class _Long:
                 self._lost.add(name.text)
         return tuple(sorted(found, key=lambda each: each.name.text))
 
-    def _expressions(self, fields: Fields, key: str) -> tuple[tuple[Scalar, Expression], ...]:
+    def _expressions(self, fields: Fields, key: str) -> tuple[tuple[ScalarNode, Expression], ...]:
         found = []
         for name, node in self._entries(fields, key):
             scalar = self._read.scalar(node)
@@ -260,7 +510,7 @@ class _Long:
                 found.append((name, as_expression(scalar.text, scalar.locate)))
         return tuple(sorted(found, key=lambda each: each[0].text))
 
-    def _is_variable(self, name: Scalar) -> bool:
+    def _is_variable(self, name: ScalarNode) -> bool:
         if not check_attribute_name(name, self._read):
             return False
         if name.text.lower() in _VARIABLES:
@@ -272,13 +522,13 @@ class _Long:
         scalar = fields.scalar(name)
         return None if scalar is None else self._duration_of(scalar, scalar.text)
 
-    def _duration_of(self, scalar: Scalar, text: str) -> timedelta | None:
+    def _duration_of(self, scalar: ScalarNode, text: str) -> timedelta | None:
         try:
             return parse_duration(text, scalar.location)
         except SituError as error:
             self._read.problems.extend(error.problems)
             return None
 
-    def _entries(self, fields: Fields, key: str) -> tuple[tuple[Scalar, Node], ...]:
+    def _entries(self, fields: Fields, key: str) -> tuple[tuple[ScalarNode, Node], ...]:
         node = fields.node(key)
         return () if node is None or is_nothing(node) else fields.entries(key)

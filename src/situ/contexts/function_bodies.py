@@ -24,17 +24,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from situ.catalogue import FUNCTION_INVALID, NOT_IN_LANGUAGE
-from situ.errors import Problem, SituError
-from situ.expr.check import Checked
-from situ.expr.limits import Limits
-from situ.expr.results import check_bounded, check_result
-from situ.expr.scope import Scope, Variable, envelope
-from situ.expr.syntax import Locate, Syntax, locate_in, parse_syntax
-from situ.expr.tree import Node, Read, rebuild, walk
-from situ.interpretation.model import Conversion, Expression, Lookup
-from situ.types.model import Attribute, Struct, Type
-from situ.units import NO_UNIT, Units
+from situ.contexts.model import Conversion, Expression, TableLookup
+from situ.lang.catalogue import FUNCTION_INVALID, NOT_IN_LANGUAGE
+from situ.lang.expr.checker.check import Checked, check_bounded, check_result
+from situ.lang.expr.limits import ExpressionLimits
+from situ.lang.expr.scope import NameScope, Variable, envelope
+from situ.lang.expr.syntax import Locate, Syntax, locate_in, parse_syntax
+from situ.lang.expr.tree import Node, Read, rebuild, walk
+from situ.lang.problems import Problem, SituError
+from situ.lang.types.model import Attribute, Struct, Type
+from situ.lang.units import NO_UNIT, Units
 
 EVENT, DATA, VALUE = "event", "data", "value"
 
@@ -54,7 +53,7 @@ def body_for(conversion: Conversion, event: Struct) -> Node:
     return _tree(conversion, check_body(conversion, event))
 
 
-def keys_for(conversion: Conversion, lookup: Lookup, event: Struct) -> tuple[tuple[str, Node], ...]:
+def keys_for(conversion: Conversion, lookup: TableLookup, event: Struct) -> tuple[tuple[str, Node], ...]:
     """Which row a lookup means: the values its columns must have."""
     checked = check_keys(conversion, lookup, event)
     return tuple((column, _tree(conversion, each)) for column, each in checked)
@@ -103,7 +102,7 @@ def check_body(conversion: Conversion, event: Struct) -> Checked:
     return _checked(conversion.expression, scope, conversion.result)
 
 
-def check_keys(conversion: Conversion, lookup: Lookup, event: Struct) -> tuple[tuple[str, Checked], ...]:
+def check_keys(conversion: Conversion, lookup: TableLookup, event: Struct) -> tuple[tuple[str, Checked], ...]:
     scope = _scope(conversion, event, {})
     columns = {attribute.name: attribute for attribute in lookup.row.attributes}
     return tuple(
@@ -117,7 +116,7 @@ def check_key(conversion: Conversion, event: Struct) -> Checked:
     return _checked(conversion.key, _scope(conversion, event, {}), None)
 
 
-def check_over(expression: Expression, event: Struct, scope: Scope, wanted: Type | None = None) -> Checked:
+def check_over(expression: Expression, event: Struct, scope: NameScope, wanted: Type | None = None) -> Checked:
     """An expression over the attributes of an event alone, written without ``event.``: of a state."""
     variables = {DATA: Variable(type=event)}
     inner = replace(scope, variables=variables, bare=DATA, with_units=False)
@@ -128,7 +127,7 @@ def place_of(expression: Expression) -> Locate:
     return expression.locate or locate_in(expression.written or expression.text)
 
 
-def _scope(conversion: Conversion, event: Struct, rows: Mapping[str, Variable]) -> Scope:
+def _scope(conversion: Conversion, event: Struct, rows: Mapping[str, Variable]) -> NameScope:
     parameter = conversion.parameter
     known = (*ENVELOPE.values(), *(each for each in event.attributes if each.name not in ENVELOPE))
     variables = {
@@ -140,7 +139,7 @@ def _scope(conversion: Conversion, event: Struct, rows: Mapping[str, Variable]) 
     return replace(conversion.scope, variables=variables, bare="", with_units=False)
 
 
-def _checked(expression: Expression, scope: Scope, result: Variable | None) -> Checked:
+def _checked(expression: Expression, scope: NameScope, result: Variable | None) -> Checked:
     text, locate = expression.written or expression.text, place_of(expression)
     if result is None:
         checked = check_bounded(text, scope, locate)
@@ -181,7 +180,7 @@ def as_invalid(name: str, problems: tuple[Problem, ...]) -> Iterator[Problem]:
 
 
 @lru_cache(maxsize=10_000)  # asked of every function for every event type that it may be used for
-def _reads(text: str, limits: Limits) -> frozenset[str]:
+def _reads(text: str, limits: ExpressionLimits) -> frozenset[str]:
     try:
         waiting: list[tuple[Syntax, frozenset[str]]] = [(parse_syntax(text, locate_in(text), limits), frozenset())]
     except SituError:

@@ -1,22 +1,12 @@
-"""The functions of one context: looked up, checked, in the form that transformations use.
-
-Types and units are those visible in the context. The expression is checked for good where it reads nothing of the
-source event; otherwise it must work for at least one event type, and whether it does where a rule applies it is seen
-there (:mod:`situ.interpretation.bodies`).
-"""
+"""What is asked of functions of a context besides that their expressions work: times, units, inverses, overriding."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from situ.catalogue import BAD_DEFAULT, DECLARED_TWICE, UNKNOWN_MAPPED_TYPE, UNKNOWN_NAME, UNKNOWN_SOURCE
-from situ.documents import Scalar, to_data
-from situ.errors import Problem, Problems, SituError, nearest
-from situ.expr.faults import Faults
-from situ.expr.scope import Scope, Variable
-from situ.expr.tree import Node, Read
-from situ.interpretation.bodies import (
+from situ.contexts.declarations import ContextText, ConversionText, LookupText, StateText, read_conversion
+from situ.contexts.function_bodies import (
     ANY_EVENT,
     EVENT,
     as_invalid,
@@ -27,22 +17,147 @@ from situ.interpretation.bodies import (
     missing_in,
     reads,
 )
-from situ.interpretation.conversion_text import ConversionText, LookupText, StateText, read_conversion
-from situ.interpretation.declare import ContextText
-from situ.interpretation.function_checks import (
-    check_inverses,
-    check_overrides,
-    check_python,
-    check_time,
-    check_units,
+from situ.contexts.model import IDENTITY, Context, Conversion, Expression, MissingValue, ReferenceState, TableLookup
+from situ.contexts.python_files import fault_in
+from situ.lang.catalogue import (
+    BAD_DEFAULT,
+    BAD_PYTHON,
+    DECLARED_TWICE,
+    FUNCTION_INVALID,
+    OTHER_SIGNATURE,
+    TIME_IS_NOW,
+    TIME_MISSING,
+    UNITS_TWICE,
+    UNKNOWN_FUNCTION,
+    UNKNOWN_MAPPED_TYPE,
+    UNKNOWN_NAME,
+    UNKNOWN_PYTHON,
+    UNKNOWN_SOURCE,
+    WRONG_TYPE,
 )
-from situ.interpretation.model import Context, Conversion, Expression, Lookup, Missing, State
+from situ.lang.documents import ScalarNode, to_data
+from situ.lang.expr.faults import Faults
+from situ.lang.expr.scope import NameScope, Variable
+from situ.lang.expr.tree import Node, Read
+from situ.lang.problems import Problem, Problems, SituError, nearest
+from situ.lang.types.json_codec import decode
+from situ.lang.types.lookup import Lookup as Names
+from situ.lang.types.model import TIMESTAMP, Attribute, AttributeText, Struct, plain
+from situ.lang.types.table import Types, seen_below, spell_type
+from situ.lang.units import NO_UNIT
 from situ.sources.model import may_be_as_of
-from situ.types.decode import decode
-from situ.types.lookup import Lookup as Names
-from situ.types.model import TIMESTAMP, Attribute, Struct, plain
-from situ.types.syntax import AttributeText
-from situ.types.table import seen_below
+
+
+def check_time(conversion: Conversion, text: ConversionText, problems: Problems) -> None:
+    """A rate between currencies is one of some time."""
+    source, target = conversion.parameter.unit, conversion.result.unit
+    between = "currency" in source.labels and "currency" in target.labels and source != target
+    if between and not conversion.time:
+        problems.add(TIME_MISSING(text.location, name=text.name, source=str(source), target=str(target)))
+    if conversion.time == "now":
+        problems.add(TIME_IS_NOW(text.time_location, name=text.name))
+
+
+def check_overrides(found: Mapping[str, Conversion], context: Context, problems: Problems) -> None:
+    """Names are bound late, so rules above use the function that overrides: it must take and give the same."""
+    for each in found.values():
+        above = context.parent.conversion(each.name) if context.parent is not None else None
+        if above is None or (above.parameter, above.result) == (each.parameter, each.result):
+            continue
+        problems.add(
+            OTHER_SIGNATURE(
+                each.location,
+                name=each.name,
+                found=print_conversion(each, context.types),
+                expected=print_conversion(above, context.types),
+                context=above.context,
+            )
+        )
+
+
+def check_inverses(
+    found: Mapping[str, Conversion], faulty: Collection[str], context: Context, problems: Problems
+) -> None:
+    known = {name: each for above in reversed(tuple(context.chain)) for name, each in above.functions.items()}
+    known |= found
+    for each in found.values():
+        name = each.inverse
+        if not name or name in faulty or name == IDENTITY:
+            continue
+        other = known.get(name)
+        if other is None:
+            near = nearest(name, known)
+            problems.add(UNKNOWN_FUNCTION(each.location, name=name, context=context.id, nearest=near))
+        elif (other.parameter.type, other.result.type) != (each.result.type, each.parameter.type):
+            cause = WRONG_TYPE(
+                each.location,
+                what=f"The inverse `{name}`",
+                found=print_conversion(other, context.types),
+                expected=f"{each.result.type} -> {each.parameter.type}",
+                remedy="An inverse leads back: name a function from the result to the parameter.",
+            )
+            problems.add(FUNCTION_INVALID(each.location, cause=cause, name=each.name))
+
+
+def check_python(conversion: Conversion, problems: Problems) -> None:
+    """Whether the code that a function names is there."""
+    if not conversion.python:
+        return
+    if conversion.lookups or conversion.states or conversion.key is not None:
+        reason = "a function of Python is given values alone, it looks nothing up and remembers nothing"
+        remedy = "Do that in an expression, or leave `lookup`, `state` and `key` out."
+        problems.add(BAD_PYTHON(conversion.location, name=conversion.name, reason=reason, remedy=remedy))
+    file, _, function = conversion.python.rpartition(".")
+    reason = fault_in(conversion.code, function) if conversion.code else f"there is no `functions/{file or '…'}.py`"
+    if reason:
+        problems.add(
+            UNKNOWN_PYTHON(
+                conversion.location, name=conversion.name, python=conversion.python, reason=reason, file=file or "…"
+            )
+        )
+
+
+def check_units(found: Mapping[str, Conversion], problems: Problems) -> None:
+    """Where units decide which function converts, two of one context compete."""
+    firsts: dict[object, Conversion] = {}
+    for each in found.values():
+        source, target = each.parameter.unit, each.result.unit
+        if NO_UNIT in (source, target) or source == target:
+            continue
+        pair = (each.parameter.type, source, target)
+        if (other := firsts.get(pair)) is not None:
+            problems.add(
+                UNITS_TWICE(
+                    each.location,
+                    name=each.name,
+                    other=other.name,
+                    type=str(each.parameter.type),
+                    source=str(source),
+                    target=str(target),
+                )
+            )
+        firsts[pair] = each
+
+
+def print_conversion(conversion: Conversion, types: Types) -> str:
+    """The signature of a function, as it is written where these types are visible."""
+    return f"{_typed(conversion.parameter, types)} -> {_typed(conversion.result, types)}"
+
+
+def _typed(variable: Variable, types: Types) -> str:
+    words = ["optional"] if variable.optional else []
+    words.append(spell_type(variable.type, types))
+    if variable.unit != NO_UNIT:
+        words.append(str(variable.unit))
+    return " ".join(words)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The functions of one context: looked up, checked, in the form that transformations use.
+#
+# Types and units are those visible in the context. The expression is checked for good where it reads nothing of the
+# source event; otherwise it must work for at least one event type, and whether it does where a rule applies it is seen
+# there (:mod:`situ.contexts.function_bodies`).
 
 _MOST_TRIED = 50
 """Event types for which an expression is tried that reads attributes of events: one that fits is enough."""
@@ -52,7 +167,7 @@ Sources = Mapping[str, Struct]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Defined:
+class DefinedFunctions:
     """The functions whose signature is known; ``faulty`` are those that cannot be used, for reasons given."""
 
     functions: Mapping[str, Conversion]
@@ -62,13 +177,13 @@ class Defined:
 def define_functions(
     text: ContextText,
     context: Context,
-    scope: Scope,
+    scope: NameScope,
     sources: Sources,
     faults: Faults,
     problems: Problems,
-) -> Defined:
+) -> DefinedFunctions:
     """The functions a context declares. ``context`` has its types already, ``scope`` what expressions can call."""
-    defining = _Defining(context, scope, sources, faults, problems)
+    defining = _FunctionReader(context, scope, sources, faults, problems)
     found: dict[str, Conversion] = {}
     faulty: set[str] = set()
     for key, written in _each_once(text, problems):
@@ -84,11 +199,11 @@ def define_functions(
     check_overrides(found, context, problems)
     check_inverses(found, faulty, context, problems)
     check_units(found, problems)
-    return Defined(functions=found, faulty=frozenset(faulty))
+    return DefinedFunctions(functions=found, faulty=frozenset(faulty))
 
 
-def _each_once(text: ContextText, problems: Problems) -> Iterator[tuple[Scalar, ConversionText | None]]:
-    firsts: dict[str, Scalar] = {}
+def _each_once(text: ContextText, problems: Problems) -> Iterator[tuple[ScalarNode, ConversionText | None]]:
+    firsts: dict[str, ScalarNode] = {}
     for key, node in text.functions:
         first = firsts.setdefault(key.text.lower(), key)
         if first is key:
@@ -98,8 +213,10 @@ def _each_once(text: ContextText, problems: Problems) -> Iterator[tuple[Scalar, 
             problems.add(DECLARED_TWICE(key.location, what="The function", name=key.text, first=where))
 
 
-class _Defining:
-    def __init__(self, context: Context, scope: Scope, sources: Sources, faults: Faults, problems: Problems) -> None:
+class _FunctionReader:
+    def __init__(
+        self, context: Context, scope: NameScope, sources: Sources, faults: Faults, problems: Problems
+    ) -> None:
         self._context, self._scope, self._sources = context, scope, sources
         self._faults, self._problems = faults, problems
         self._root = context.root.types
@@ -157,7 +274,7 @@ class _Defining:
         return None if typed is None else Variable(type=typed[0], unit=typed[1], optional=text.optional)
 
     def _default(self, text: ConversionText, result: Variable) -> object:
-        if text.missing is not Missing.DEFAULT or text.default is None:
+        if text.missing is not MissingValue.DEFAULT or text.default is None:
             return None
         try:
             return decode(result.type, to_data(text.default), extra="reject")
@@ -167,7 +284,7 @@ class _Defining:
                 self._problems.add(BAD_DEFAULT(place, cause=cause, attribute=text.name, type=type))
             return None
 
-    def _lookup(self, text: ConversionText, each: LookupText) -> Lookup | None:
+    def _lookup(self, text: ConversionText, each: LookupText) -> TableLookup | None:
         row = self._sources.get(each.source.text)
         if row is None:
             self._unknown(text, each, each.source, f"source `{each.source.text}`", tuple(self._sources))
@@ -182,7 +299,7 @@ class _Defining:
         for column in wanted:
             if column.text not in columns:
                 self._unknown(text, each, column, f"column `{column.text}`", tuple(columns))
-        return Lookup(
+        return TableLookup(
             name=each.name.text,
             source=each.source.text,
             keys=tuple((column.text, key) for column, key in each.keys),
@@ -190,7 +307,9 @@ class _Defining:
             row=row,
         )
 
-    def _unknown(self, text: ConversionText, each: LookupText, at: Scalar, what: str, known: tuple[str, ...]) -> None:
+    def _unknown(
+        self, text: ConversionText, each: LookupText, at: ScalarNode, what: str, known: tuple[str, ...]
+    ) -> None:
         remedy = f"There are {', '.join(f'`{name}`' for name in known[:8])}." if known else "Declare it in sources/."
         self._problems.add(
             UNKNOWN_SOURCE(
@@ -203,7 +322,7 @@ class _Defining:
             )
         )
 
-    def _state(self, text: ConversionText, each: StateText) -> State | None:
+    def _state(self, text: ConversionText, each: StateText) -> ReferenceState | None:
         event = self._root.event(each.event.text)
         if event is None:
             if each.event.text not in self._faults.types:
@@ -219,7 +338,7 @@ class _Defining:
         row = Struct("", tuple(replace(each, name=name) for name, each in kept.items() if each is not None))
         if not keyed or each.key is None or each.ttl is None or each.max_keys is None or None in kept.values():
             return None
-        return State(
+        return ReferenceState(
             name=each.name.text,
             event=event,
             key=each.key,

@@ -1,22 +1,26 @@
-"""The files of ``contexts/`` → contexts, each below its parent, with everything that is wrong in them.
+"""The type that an event type becomes where rules change it and nobody wrote down what it is then.
 
-Parents come first, so each context sees what it inherits settled. A fault takes out only what it touches. Where the
-parent itself is not known, what may be declared there is not called unknown.
-
-Types, events and units of ``root`` belong to the table of the deployment's types: :func:`root_declarations` gives them
-to whoever makes that table, and the table given here has them.
+It has the name and the attributes of the original; what a function converts has the type and unit that it gives.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
-from situ.catalogue import (
+from situ.contexts.declarations import ContextText, declare_contexts
+from situ.contexts.functions import Sources, define_functions
+from situ.contexts.model import IDENTITY, ROOT, Context, Direction, former_root
+from situ.contexts.resolve_rules import ResolvedPlace, RuleSet, resolve_event_type
+from situ.contexts.rules import define_mappings, define_rules
+from situ.contexts.table import Contexts, as_file, conversions_of
+from situ.contexts.versions import as_root, check_replaced, former_types, with_mappings
+from situ.lang.catalogue import (
     CONTEXT_CYCLE,
     DECLARED_TWICE,
     PATTERN_UNKNOWN,
@@ -27,26 +31,103 @@ from situ.catalogue import (
     UNKNOWN_TYPE,
     UNKNOWN_UNIT,
 )
-from situ.documents import Document, parse_json
-from situ.documents import Limits as DocumentLimits
-from situ.errors import Problem, Problems, nearest
-from situ.expr.definitions import Function, callable_functions
-from situ.expr.faults import NO_FAULTS, Faults, find_faults
-from situ.expr.limits import DEFAULT_LIMITS, Limits
-from situ.expr.scope import Scope
-from situ.interpretation.contexts import Contexts, conversions_of
-from situ.interpretation.declare import ContextText, declare_contexts
-from situ.interpretation.derive import derived_types
-from situ.interpretation.functions import Sources, define_functions
-from situ.interpretation.json_form import as_file
-from situ.interpretation.mappings import define_mappings
-from situ.interpretation.model import ROOT, Context, former_root
-from situ.interpretation.replacing import as_root, as_they_were, check_replaced, with_mappings
-from situ.interpretation.rules import define_rules
-from situ.types.declare import TypeDeclaration, UnitDeclaration
-from situ.types.order import dependency_order
-from situ.types.resolve import resolve
-from situ.types.table import Types
+from situ.lang.documents import Document, DocumentLimits, parse_json
+from situ.lang.expr.definitions import Function, callable_functions
+from situ.lang.expr.faults import NO_FAULTS, Faults, find_faults
+from situ.lang.expr.limits import DEFAULT_LIMITS, ExpressionLimits
+from situ.lang.expr.scope import NameScope
+from situ.lang.problems import Problem, Problems, SituError, nearest
+from situ.lang.types.declaration import TypeDeclaration, UnitDeclaration
+from situ.lang.types.dependency_order import dependency_order
+from situ.lang.types.model import Attribute, ListOf, Struct, Type, fits, is_subtype
+from situ.lang.types.resolve import resolve
+from situ.lang.types.table import Types
+from situ.lang.units import Unit
+
+
+def derived_types(context: Context) -> Types:
+    """What is visible in a context that derives: event types of root that its rules change are as they leave them."""
+    root = context.root.types
+    mapped = [each.source for above in context.chain for each in above.mappings if each.direction is Direction.OUT]
+    made: dict[str, Struct] = {}
+    rules = RuleSet.of(context, Direction.OUT)
+    for name in sorted(root.events):
+        event = root.event(name)
+        if event is None or context.declares(name):
+            continue
+        made[name] = event
+        if not any(is_subtype(event, source) for source in mapped):
+            with suppress(SituError):  # too many places: said where the type is checked
+                made[name] = _derived(event, context, rules)
+    linked: dict[str, Struct] = {}
+    for name in made:
+        _link(made[name], made, root, linked)
+    types = context.types
+    return Types(types={**types.types, **linked}, events=types.events, units=types.units)
+
+
+def _derived(event: Struct, context: Context, rules: RuleSet) -> Struct:
+    """The event type as rules of the way out leave it; itself if they leave all attributes as they are."""
+    place = resolve_event_type(event, rules, context.types_of(Direction.OUT))
+    type, _ = _changed(place, event, Unit(), context)
+    return type if isinstance(type, Struct) and place.rule is None else event
+
+
+def _link(struct: Struct, made: dict[str, Struct], root: Types, linked: dict[str, Struct]) -> Struct:
+    """The type below those that its supertypes have become, where it still has what they have."""
+    original = root.event(struct.name)
+    if original is None or struct.name not in made:
+        return struct
+    if struct.name not in linked:
+        above = tuple(_link(made.get(each.name, each), made, root, linked) for each in original.supers)
+        if above == original.supers and struct == original:
+            linked[struct.name] = original
+        else:
+            kept = tuple(each for each in above if _has_all_of(struct, each))
+            linked[struct.name] = replace(struct, supers=kept)
+    return linked[struct.name]
+
+
+def _has_all_of(struct: Struct, above: Struct) -> bool:
+    own = {each.name: each for each in struct.attributes}
+    return all(
+        each.name in own and own[each.name].unit == each.unit and fits(own[each.name].type, each.type)
+        for each in above.attributes
+    )
+
+
+def _changed(place: ResolvedPlace, type: Type, unit: Unit, context: Context) -> tuple[Type, Unit]:
+    if place.rule is not None:
+        function = None if place.rule.function == IDENTITY else context.conversion(place.rule.function)
+        return (type, unit) if function is None else (function.result.type, function.result.unit)
+    if isinstance(type, Struct):
+        attributes = tuple(_attribute(place, attribute, context) for attribute in type.attributes)
+        return (type if attributes == type.attributes else Struct(type.name, attributes)), unit
+    if isinstance(type, ListOf):
+        element, inner = _changed(place.elements[0], type.element, unit, context)
+        return (type if element == type.element else ListOf(element)), inner
+    return type, unit
+
+
+def _attribute(place: ResolvedPlace, attribute: Attribute, context: Context) -> Attribute:
+    """What stands there where the value is of the declared type: those of its subtypes have to fit the same."""
+    type, unit = _changed(place.attributes[attribute.name][0], attribute.type, attribute.unit, context)
+    if (type, unit) == (attribute.type, attribute.unit):
+        return attribute
+    default = attribute.default if type == attribute.type else None
+    return replace(
+        attribute, type=type, unit=unit, default=default, optional=attribute.optional or default != attribute.default
+    )
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The files of ``contexts/`` → contexts, each below its parent, with everything that is wrong in them.
+#
+# Parents come first, so each context sees what it inherits settled. A fault takes out only what it touches. Where the
+# parent itself is not known, what may be declared there is not called unknown.
+#
+# Types, events and units of ``root`` belong to the table of the deployment's types: :func:`root_declarations` gives
+# them to whoever makes that table, and the table given here has them.
 
 _LIMITS = DocumentLimits(size=256 * 1024 * 1024, nodes=20_000_000)
 """What was let in before is read back, however large it is."""
@@ -63,7 +144,7 @@ def load_contexts(
     functions: Mapping[str, Function],
     problems: Problems,
     *,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: ExpressionLimits = DEFAULT_LIMITS,
     faults: Faults = NO_FAULTS,
     sources: Sources = NO_SOURCES,
 ) -> Contexts:
@@ -86,12 +167,12 @@ def define_contexts(
     functions: Mapping[str, Function],
     problems: Problems,
     *,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: ExpressionLimits = DEFAULT_LIMITS,
     faults: Faults = NO_FAULTS,
     sources: Sources = NO_SOURCES,
 ) -> Contexts:
     """The contexts of these declarations; ``faults`` are those found before, in what is given."""
-    loading = _Loading(types, functions, limits, sources, faults, problems)
+    loading = _ContextLoader(types, functions, limits, sources, faults, problems)
     root = declared.get(ROOT)
     loading.define_root(root)
     for id in _in_order(declared, loading, problems):
@@ -103,7 +184,7 @@ def contexts_from_json(
     value: Any,
     types: Types,
     functions: Mapping[str, Function],
-    limits: Limits = DEFAULT_LIMITS,
+    limits: ExpressionLimits = DEFAULT_LIMITS,
     sources: Sources = NO_SOURCES,
 ) -> Contexts:
     """The contexts that :meth:`Contexts.as_json` gave; ValueError for what it cannot have given."""
@@ -125,7 +206,7 @@ def context_document(id: str, body: Mapping[str, Any], file: str) -> Document:
 # ── in which order ────────────────────────────────────────────────────────────────────────────────
 
 
-def _in_order(declared: Mapping[str, ContextText], loading: _Loading, problems: Problems) -> list[str]:
+def _in_order(declared: Mapping[str, ContextText], loading: _ContextLoader, problems: Problems) -> list[str]:
     """The ids, parents first; what extends itself, or what is not there, is said and taken to extend root."""
     parents = {id: each.extends for id, each in declared.items() if id != ROOT}
     loading.formers = sorted(filter(former_root, parents), key=former_root)
@@ -154,7 +235,7 @@ def _in_order(declared: Mapping[str, ContextText], loading: _Loading, problems: 
 
 
 @dataclass(slots=True)
-class _Found:
+class _LoadedContext:
     """A context with what is wrong in it, as far as others have to know."""
 
     faults: Faults
@@ -162,12 +243,12 @@ class _Found:
     complete: bool
 
 
-class _Loading:
+class _ContextLoader:
     def __init__(
         self,
         types: Types,
         functions: Mapping[str, Function],
-        limits: Limits,
+        limits: ExpressionLimits,
         sources: Sources,
         faults: Faults,
         problems: Problems,
@@ -181,7 +262,7 @@ class _Loading:
         self.formers: list[str] = []
         """Roots that were replaced, the oldest first: each is a context over the one that came after it."""
         self.lost: frozenset[tuple[str, str]] = frozenset()
-        self._found: dict[str, _Found] = {}
+        self._found: dict[str, _LoadedContext] = {}
 
     @property
     def faulty(self) -> dict[str, Faults | None]:
@@ -192,7 +273,7 @@ class _Loading:
         scope = self._scope(self._types)
         root = Context(id=ROOT, types=self._types, functions=MappingProxyType(conversions_of(self._functions, scope)))
         self.defined[ROOT] = root
-        self._found[ROOT] = _Found(self._faults, self._faults.functions, complete=True)
+        self._found[ROOT] = _LoadedContext(self._faults, self._faults.functions, complete=True)
         if text is None:
             return
         if text.extends is not None:
@@ -229,9 +310,9 @@ class _Loading:
             faults = _together(faults, find_faults([text.document], types))
         own = frozenset({each.name for each in text.types} & types.types.keys())
         if text.id in self.formers:
-            types, own = as_they_were(parent.types, types, own)
+            types, own = former_types(parent.types, types, own)
         context = Context(id=text.id, parent=parent, types=types, own=own, derive=text.derive)
-        self._fill(text, context, problems, _Found(faults, inherited.faulty, complete))
+        self._fill(text, context, problems, _LoadedContext(faults, inherited.faulty, complete))
         if text.id in self.formers:
             self.defined[text.id] = former = with_mappings(self.defined[text.id])
             check_replaced(former, {each.name: each.place() for each in text.types}, problems)
@@ -247,11 +328,11 @@ class _Loading:
         problems.extend(each for each in found if not faults.explain(each))
         return types
 
-    def _scope(self, types: Types) -> Scope:
+    def _scope(self, types: Types) -> NameScope:
         functions = callable_functions(self._functions)
-        return Scope(types=types, units=types.units, functions=functions, with_units=False, limits=self._limits)
+        return NameScope(types=types, units=types.units, functions=functions, with_units=False, limits=self._limits)
 
-    def _fill(self, text: ContextText, context: Context, problems: Problems, found: _Found) -> None:
+    def _fill(self, text: ContextText, context: Context, problems: Problems, found: _LoadedContext) -> None:
         """Functions, then mappings, then the rules, which need both."""
         scope = self._scope(context.types)
         defined = define_functions(text, context, scope, self._sources, found.faults, problems)
@@ -264,7 +345,7 @@ class _Loading:
         self.defined[context.id] = context
         self._found[context.id] = found
 
-    def _with_rules(self, text: ContextText, context: Context, found: _Found, problems: Problems) -> Context:
+    def _with_rules(self, text: ContextText, context: Context, found: _LoadedContext, problems: Problems) -> Context:
         mapped = define_mappings(text.maps, context, self._scope(context.types), found.faults, problems)
         self.lost |= mapped.lost
         context = replace(context, mappings=mapped.mappings)

@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from situ.interpretation.calls import External
-from situ.interpretation.model import Lookup
-from situ.interpretation.rows import Find
-from situ.interpretation.transformation import Transformation
-from situ.sources.table import Keyed, Row, Table
+from situ.contexts.model import TableLookup
+from situ.contexts.transform.function_calls import ExternalValue, FindRow
+from situ.contexts.transform.transformation import Transformation
+from situ.sources.table import Keyed, Table, TableRow
 
 
-class Rows:
+class TableLookups:
     """The tables in use."""
 
     __slots__ = ("tables",)
@@ -25,22 +24,22 @@ class Rows:
     def __init__(self) -> None:
         self.tables: Mapping[str, Table] = MappingProxyType({})
 
-    def finders(self, way: Transformation) -> dict[str, Find]:
+    def finders(self, way: Transformation) -> dict[str, FindRow]:
         """How the rows that a transformation needs are found, by the names of its variables."""
-        return {name: self._finder(each) for name, each in way.externals.items() if isinstance(each.of, Lookup)}
+        return {name: self._finder(each) for name, each in way.externals.items() if isinstance(each.of, TableLookup)}
 
-    def _finder(self, external: External) -> Find:
+    def _finder(self, external: ExternalValue) -> FindRow:
         lookup = external.of
-        assert isinstance(lookup, Lookup)
+        assert isinstance(lookup, TableLookup)
         source, as_of = lookup.source, lookup.as_of
         columns = tuple(column for column, _ in external.keys)
         count = len(columns)
         table: Table | None = None
-        look: Callable[..., Row | None]
-        last: tuple[object, tuple[Any, ...], Row | None] = (None, (), None)
+        look: Callable[..., TableRow | None]
+        last: tuple[object, tuple[Any, ...], TableRow | None] = (None, (), None)
         """Tables, values and row of the last call, in one piece: another thread may ask, too."""
 
-        def find(*values: Any) -> Row | None:
+        def find(*values: Any) -> TableRow | None:
             nonlocal table, look, last
             tables, before, row = last
             # An expression asks for each of the columns that it reads, again and again for the same row.
@@ -59,12 +58,12 @@ class Rows:
         return find
 
 
-def keyed(ways: Iterable[Transformation]) -> Mapping[str, set[Keyed]]:
+def lookup_keys(ways: Iterable[Transformation]) -> Mapping[str, set[Keyed]]:
     """Which tables these transformations look up in, and by which columns."""
     found: dict[str, set[Keyed]] = {}
     for way in ways:
         for each in way.externals.values():
-            if isinstance(each.of, Lookup):
+            if isinstance(each.of, TableLookup):
                 columns = tuple(column for column, _ in each.keys)
                 found.setdefault(each.of.source, set()).add((columns, each.of.as_of))
     return found

@@ -2,8 +2,8 @@
 
 A context has types, mappings (which event type becomes which), rules (which places a function converts) and functions,
 and inherits those of its parent; ``root`` has none. This module owns what contexts *are*; how they are written is
-:mod:`situ.interpretation.declare`, what follows for an event :mod:`situ.interpretation.resolution` and
-:mod:`situ.interpretation.transformation`.
+:mod:`situ.contexts.declarations`, what follows for an event :mod:`situ.contexts.resolve_rules` and
+:mod:`situ.contexts.transform.transformation`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from situ.errors import Location
-from situ.expr.scope import Scope, Variable
-from situ.expr.syntax import Locate
-from situ.expr.tree import Node
-from situ.types.model import Struct, Type
-from situ.types.table import Types
+from situ.lang.expr.scope import NameScope, Variable
+from situ.lang.expr.syntax import Locate
+from situ.lang.expr.tree import Node
+from situ.lang.problems import Location
+from situ.lang.types.model import Struct, Type
+from situ.lang.types.table import Types
 
 ROOT = "root"
 IDENTITY, KEEP = "identity", "keep"
@@ -131,7 +131,7 @@ Origin = FromPath | FromExpression | FromDefault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MappedTo:
+class EventMapping:
     """Events of type ``source`` become events of type ``target``.
 
     ``attributes`` are those that do not go by name: target path → where its value comes from.
@@ -152,7 +152,7 @@ class MappedTo:
 # ── functions ─────────────────────────────────────────────────────────────────────────────────────
 
 
-class Missing(StrEnum):
+class MissingValue(StrEnum):
     """What a function gives where a table or a state has nothing for it."""
 
     ERROR = "error"
@@ -165,7 +165,7 @@ class Missing(StrEnum):
 class Expression:
     """An expression of a function, in canonical spelling.
 
-    What its names mean depends on the event whose value is converted: :mod:`situ.interpretation.bodies`.
+    What its names mean depends on the event whose value is converted: :mod:`situ.contexts.function_bodies`.
     """
 
     text: str
@@ -175,7 +175,7 @@ class Expression:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lookup:
+class TableLookup:
     """The row of a pull table that a conversion reads as a variable of its own."""
 
     name: str
@@ -189,7 +189,7 @@ class Lookup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class ReferenceState:
     """What a conversion remembers of another event stream, per key: the latest not later than the event's own time."""
 
     name: str
@@ -212,7 +212,7 @@ class Conversion:
 
     The expression reads the variables ``value``, ``event`` (envelope and attributes of the source event), ``data``
     (the attributes alone) and the rows of its ``lookups`` and ``states`` by their names. A function of ``python`` has
-    none. What the expression means for an event type is :func:`situ.interpretation.bodies.body_for`.
+    none. What the expression means for an event type is :func:`situ.contexts.function_bodies.body_for`.
     """
 
     name: str
@@ -223,11 +223,11 @@ class Conversion:
     """What the expression means if it reads no attribute of the source event: the same everywhere."""
     time: str = ""
     """``event``, ``now`` or an instant: which time it means. Currencies must say so."""
-    lookups: tuple[Lookup, ...] = ()
+    lookups: tuple[TableLookup, ...] = ()
     key: Expression | None = None
     """Which of the remembered values belongs to the event being converted."""
-    states: tuple[State, ...] = ()
-    missing: Missing = Missing.ERROR
+    states: tuple[ReferenceState, ...] = ()
+    missing: MissingValue = MissingValue.ERROR
     default: Any = field(default=None, hash=False)
     hold: timedelta = timedelta()
     """How much event time to wait for a state that is missing."""
@@ -240,7 +240,7 @@ class Conversion:
     code: str = field(default="", repr=False)
     """The text of the file that has the function of ``python``."""
     context: str = ROOT
-    scope: Scope = field(default_factory=Scope, compare=False, repr=False)
+    scope: NameScope = field(default_factory=NameScope, compare=False, repr=False)
     """What its expressions see besides the event."""
     location: Location | None = field(default=None, compare=False)
 
@@ -262,7 +262,7 @@ class Context:
     types: Types = field(default_factory=lambda: Types(types={}))
     own: frozenset[str] = frozenset()
     """The names of the types it declares itself."""
-    mappings: tuple[MappedTo, ...] = ()
+    mappings: tuple[EventMapping, ...] = ()
     rules: tuple[Rule, ...] = ()
     functions: Mapping[str, Conversion] = field(default_factory=_nothing)
     bridge: Context | None = None
@@ -270,7 +270,7 @@ class Context:
     derive: bool = False
     """Event types that rules change and no mapping names get a type of their own name with the changed attributes."""
     compiled: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
-    """What :mod:`situ.interpretation.transformation` made of it. Everything that needs it reads it here, so that a
+    """What :mod:`situ.contexts.transform.transformation` made of it. Everything that needs it reads it here, so that a
     context is compiled once however many ask; one that is changed is another context."""
 
     @property

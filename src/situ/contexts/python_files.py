@@ -1,6 +1,6 @@
 """Files of Python functions, read as text: which functions are in them and what their decorators declare.
 
-Nothing is executed here, nor by anyone who only checks a project; :mod:`situ.deployment.python_functions` runs what an
+Nothing is executed here, nor by anyone who only checks a project; :mod:`situ.stages.conversion_state` runs what an
 engine needs. So arguments of decorators are literals, and a file stands alone: it imports what is installed, no other
 file of the project.
 """
@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from situ.catalogue import BAD_PYTHON
-from situ.documents.source import Limits, Source, read_source
-from situ.errors import Location, Problems
-from situ.interpretation.model import ROOT
+from situ.contexts.declarations import ContextText, PlacedWords, RuleText
+from situ.contexts.model import ROOT, Direction
+from situ.lang.catalogue import BAD_PYTHON
+from situ.lang.documents import MappingNode, Node, Reader, ScalarNode
+from situ.lang.documents.nodes import DocumentLimits, SourceText, placed, read_source
+from situ.lang.problems import Location, Problems
 
-_LIMITS = Limits()
+_LIMITS = DocumentLimits()
 CONV_FUNCTION, CONTEXT, TRANSFORM_WITH = "conv_function", "context", "transform_with"
 _DECORATORS = (CONV_FUNCTION, CONTEXT, TRANSFORM_WITH)
 _PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -37,7 +39,7 @@ _KNOWN: Mapping[str, frozenset[str]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RuleCode:
+class DecoratedRule:
     """``@transform_with(…)`` on a function."""
 
     function: str = ""
@@ -47,7 +49,7 @@ class RuleCode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionCode:
+class DecoratedFunction:
     """A function that decorators declare: in which context, with which signature, by which rules it is used."""
 
     name: str
@@ -58,29 +60,29 @@ class FunctionCode:
     context: str = ROOT
     extends: str = ""
     more: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    rules: tuple[RuleCode, ...] = ()
+    rules: tuple[DecoratedRule, ...] = ()
     start: int = 0
     """Where its name stands in the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Code:
+class PythonFile:
     """One file. ``functions`` are the names of all that it defines, ``declared`` those with decorators."""
 
     name: str
-    source: Source = field(compare=False)
+    source: SourceText = field(compare=False)
     functions: frozenset[str] = frozenset()
-    declared: tuple[FunctionCode, ...] = ()
+    declared: tuple[DecoratedFunction, ...] = ()
 
     @property
     def text(self) -> str:
         return self.source.text
 
 
-def read_code(data: bytes, file: str, problems: Problems, limits: Limits = _LIMITS) -> Code | None:
+def read_code(data: bytes, file: str, problems: Problems, limits: DocumentLimits = _LIMITS) -> PythonFile | None:
     """The functions of a file; None, with the reason noted, if it is no Python."""
     source = read_source(data, file, limits)
-    if not isinstance(source, Source):
+    if not isinstance(source, SourceText):
         problems.add(source)
         return None
     try:
@@ -91,9 +93,9 @@ def read_code(data: bytes, file: str, problems: Problems, limits: Limits = _LIMI
         reason = f"Python does not read it, {getattr(error, 'msg', None) or error}"
         problems.add(BAD_PYTHON(place, name=file, reason=reason, remedy="Run it through Python itself."))
         return None
-    reading = _Reading(source, problems)
+    reading = _PythonFileReader(source, problems)
     defined = [each for each in tree.body if isinstance(each, ast.FunctionDef)]
-    return Code(
+    return PythonFile(
         name=file.rpartition("/")[2].removesuffix(".py"),
         source=source,
         functions=frozenset(each.name for each in defined),
@@ -130,12 +132,12 @@ def without_declarations(code: str) -> ast.Module:
     return tree
 
 
-def digest(code: str) -> str:
+def code_digest(code: str) -> str:
     return hashlib.sha256(code.encode()).hexdigest()
 
 
-class _Reading:
-    def __init__(self, source: Source, problems: Problems) -> None:
+class _PythonFileReader:
+    def __init__(self, source: SourceText, problems: Problems) -> None:
         self._source, self._problems = source, problems
         starts, at = [], 0
         for line in source.text.splitlines(keepends=True):
@@ -143,7 +145,7 @@ class _Reading:
             at += len(line)
         self._starts = (*starts, at)
 
-    def function(self, defined: ast.FunctionDef) -> FunctionCode | None:
+    def function(self, defined: ast.FunctionDef) -> DecoratedFunction | None:
         called = dict(_decorators(defined))
         if not called:
             return None
@@ -165,7 +167,7 @@ class _Reading:
         type = conversion.pop("type", "double")
         result = conversion.pop("result", "") or type
         source, target = conversion.pop("source", ""), conversion.pop("target", "")
-        return FunctionCode(
+        return DecoratedFunction(
             name=conversion.pop("name", "") or name,
             function=name,
             parameter=type,
@@ -173,7 +175,7 @@ class _Reading:
             context=conversion.pop("context", "") or context.get("id", ROOT),
             extends=context.get("extends", ""),
             more=MappingProxyType(conversion),
-            rules=tuple(RuleCode(**each) for each in rules if each is not None),
+            rules=tuple(DecoratedRule(**each) for each in rules if each is not None),
             start=self._start(defined),
         )
 
@@ -230,3 +232,83 @@ def _decorator(node: ast.expr) -> str | None:
     called = node.func if isinstance(node, ast.Call) else node
     name = called.id if isinstance(called, ast.Name) else called.attr if isinstance(called, ast.Attribute) else ""
     return name if name in _DECORATORS else None
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Functions of Python put into the contexts that declare or name them, with the text of their file.
+#
+# The text becomes part of the function itself, as an expression is: whoever has the context has the code, of just this
+# version. What stands here works on declarations; :mod:`situ.contexts.load` reads them like all others.
+
+
+def with_code(
+    declared: Mapping[str, ContextText], files: Iterable[PythonFile], problems: Problems
+) -> dict[str, ContextText]:
+    """The contexts with what the decorators of these files declare, and with the code of all they name."""
+    codes = {each.name: each for each in files}
+    result = {
+        id: replace(text, functions=tuple((key, _with_text(node, codes)) for key, node in text.functions))
+        for id, text in declared.items()
+    }
+    for code in codes.values():
+        for function in code.declared:
+            key = _at(code, function, function.name)
+            context = result.get(function.context) or _context(code, function, problems)
+            result[context.id] = replace(
+                context,
+                functions=(*context.functions, (key, _node(code, function))),
+                rules=(*context.rules, *(_rule(code, function, each) for each in function.rules)),
+            )
+    return result
+
+
+def _with_text(node: Node, codes: Mapping[str, PythonFile]) -> Node:
+    """A function in its long form that names a Python function gets the file; if that is there."""
+    named = node.get("python") if isinstance(node, MappingNode) else None
+    if not isinstance(node, MappingNode) or not isinstance(named, ScalarNode) or "code" in node:
+        return node
+    code = codes.get(named.text.rpartition(".")[0])
+    if code is None:
+        return node
+    return replace(node, entries=(*node.entries, (_word(named, "code"), _word(named, code.text))))
+
+
+def _context(code: PythonFile, function: DecoratedFunction, problems: Problems) -> ContextText:
+    """A context that only Python declares so far."""
+    above = _at(code, function, function.extends or ROOT)
+    return ContextText(
+        id=function.context,
+        location=above.location,
+        read=Reader(problems),
+        extends=None if function.context == ROOT else PlacedWords(text=above.text, locate=above.locate),
+    )
+
+
+def _node(code: PythonFile, function: DecoratedFunction) -> Node:
+    body = {
+        "signature": function.signature,
+        "python": f"{code.name}.{function.function}",
+        "code": code.text,
+        **function.more,
+    }
+    return placed(body, _at(code, function, function.name))
+
+
+def _rule(code: PythonFile, function: DecoratedFunction, rule: DecoratedRule) -> RuleText:
+    pattern = _at(code, function, rule.pattern or function.parameter)
+    named = _at(code, function, rule.function or function.name)
+    return RuleText(
+        direction=Direction(rule.direction) if rule.direction in ("in", "out") else None,
+        pattern=PlacedWords(text=pattern.text, locate=pattern.locate),
+        function=PlacedWords(text=named.text, locate=named.locate),
+        location=pattern.location,
+    )
+
+
+def _at(code: PythonFile, function: DecoratedFunction, text: str) -> ScalarNode:
+    """A word that the function says of itself, at its name."""
+    return ScalarNode(text, text, "", code.source, function.start, function.start + len(function.function))
+
+
+def _word(at: ScalarNode, text: str) -> ScalarNode:
+    return replace(at, text=text, value=text)

@@ -17,27 +17,32 @@ distance, kind and order, and the keys are compared for the target first, then f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from situ.interpretation.model import KEEP, Pattern, Qualifier, Rule
-from situ.interpretation.patterns import Traversal, matches
-from situ.types.model import ListOf, Named, Struct, Type, is_subtype
+from situ.contexts.model import KEEP, Context, Direction, Pattern, Qualifier, Rule
+from situ.contexts.patterns import Traversal, TraversalStep, matches
+from situ.lang.catalogue import TOO_MANY_PATHS
+from situ.lang.problems import SituError
+from situ.lang.types.model import ListOf, Named, Struct, Type, is_subtype
+from situ.lang.types.resolve import MOST_PATHS
+from situ.lang.types.table import Types
 
 # ── where a type stands among its supertypes ──────────────────────────────────────────────────────
 
-Standing = Mapping[Type, tuple[int, int]]
+RanksBySupertype = Mapping[Type, tuple[int, int]]
 """For each supertype of a type, itself included: distance and order."""
 
 
-def standings(type: Type) -> Standing:
+def supertype_ranks(type: Type) -> RanksBySupertype:
     """All types that ``type`` is a subtype of, itself first: the longest chain up to each, and its place on the walk.
 
     The walk goes up depth first, left to right. A type reached twice keeps its first place; leaving out the others
     changes no comparison, because all above it have their places by then.
     """
     if isinstance(type, ListOf):
-        return MappingProxyType({ListOf(above): found for above, found in standings(type.element).items()})
+        return MappingProxyType({ListOf(above): found for above, found in supertype_ranks(type.element).items()})
     walk: dict[Type, None] = {}
     _walk_up(type, walk)
     distances: dict[Type, int] = {type: 0}
@@ -78,16 +83,16 @@ def _upwards(type: Type) -> list[Type]:
     return list(reversed(done))
 
 
-class Standings:
+class SupertypeRanks:
     """Remembers the standing of types that are asked for again and again: by identity, and as long as it lives."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Type, Standing]] = {}
+        self._known: dict[int, tuple[Type, RanksBySupertype]] = {}
 
-    def __call__(self, type: Type) -> Standing:
+    def __call__(self, type: Type) -> RanksBySupertype:
         found = self._known.get(id(type))
         if found is None:
-            found = self._known[id(type)] = type, standings(type)  # the type is held, so its id stays its own
+            found = self._known[id(type)] = type, supertype_ranks(type)  # the type is held, so its id stays its own
         return found[1]
 
 
@@ -101,7 +106,9 @@ ATTRIBUTE, TYPE = 0, 1
 SAYS_NOTHING: LevelKey = (math.inf, 0, 0)
 
 
-def key(pattern: Pattern, path: Traversal, standings_of: Callable[[Type], Standing] = standings) -> Key:
+def precedence_key(
+    pattern: Pattern, path: Traversal, standings_of: Callable[[Type], RanksBySupertype] = supertype_ranks
+) -> Key:
     """How specific a pattern is about a place it matches: of the target, of the event, and so on inwards.
 
     Compare as tuples; the smaller wins. ``standings_of`` may remember what :func:`standings` gives.
@@ -114,7 +121,7 @@ def key(pattern: Pattern, path: Traversal, standings_of: Callable[[Type], Standi
     return (*said, *(SAYS_NOTHING,) * (len(path.steps) + 1 - len(said)))
 
 
-def _level(said: Qualifier, found: Type, standings_of: Callable[[Type], Standing]) -> LevelKey:
+def _level(said: Qualifier, found: Type, standings_of: Callable[[Type], RanksBySupertype]) -> LevelKey:
     distance, order = standings_of(found)[said.type]
     return distance, ATTRIBUTE if said.attribute else TYPE, order
 
@@ -122,7 +129,7 @@ def _level(said: Qualifier, found: Type, standings_of: Callable[[Type], Standing
 # ── ranking ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def in_force(rules: Iterable[Rule], depth_of: Callable[[str], int]) -> dict[Pattern, tuple[Rule, ...]]:
+def rules_in_force(rules: Iterable[Rule], depth_of: Callable[[str], int]) -> dict[Pattern, tuple[Rule, ...]]:
     """The rules by their patterns; of identical ones the more specialised context's first, then the later declared.
 
     Identical patterns match the same places with the same keys, so which of them counts is the same everywhere. Where
@@ -137,10 +144,12 @@ def in_force(rules: Iterable[Rule], depth_of: Callable[[str], int]) -> dict[Patt
     return {pattern: tuple(found) for pattern, found in same.items() if found[0].function != KEEP}
 
 
-def rank(rules: Iterable[Rule], path: Traversal, depth_of: Callable[[str], int]) -> list[Rule]:
+def rank_rules(rules: Iterable[Rule], path: Traversal, depth_of: Callable[[str], int]) -> list[Rule]:
     """The rules that match the place, the one that counts first. ``depth_of`` gives how specialised a context is."""
-    matching = in_force((rule for rule in rules if matches(rule.pattern, path)), depth_of)
-    return [rule for pattern in sorted(matching, key=lambda each: key(each, path)) for rule in matching[pattern]]
+    matching = rules_in_force((rule for rule in rules if matches(rule.pattern, path)), depth_of)
+    return [
+        rule for pattern in sorted(matching, key=lambda each: precedence_key(each, path)) for rule in matching[pattern]
+    ]
 
 
 # ── why ───────────────────────────────────────────────────────────────────────────────────────────
@@ -171,7 +180,7 @@ _AT_TARGET = "at the target"
 def _differences(a: Pattern, b: Pattern, path: Traversal) -> list[tuple[bool, str, str]]:
     """In the order of the comparison: whether it is in favour of ``a``, the criterion, and the level."""
     found: list[tuple[bool, str, str]] = []
-    for number, (of_a, of_b) in enumerate(zip(key(a, path), key(b, path), strict=True)):
+    for number, (of_a, of_b) in enumerate(zip(precedence_key(a, path), precedence_key(b, path), strict=True)):
         where = f"at level {number - 1}" if number else _AT_TARGET
         if SAYS_NOTHING in (of_a, of_b):
             if of_a != of_b:
@@ -193,3 +202,248 @@ def _said(pattern: Pattern, number: int) -> Type:
     if number == 0:
         return pattern.target
     return pattern.head if number == 1 else pattern.qualifiers[number - 2].type
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Rules by their patterns, as a tree: while an event is walked down, the patterns that may still match go along.
+#
+# Patterns that begin alike share their beginnings, and the last part is looked up by its attribute or its type, so
+# what a place costs depends on the rules that match there and not on how many there are. The tree only finds; what
+# finding means is :func:`situ.contexts.patterns.matches`, which is held equal by tests.
+
+Alike = tuple[Rule, ...]
+"""The rules of one pattern: the one in force, and those it overrides."""
+
+
+@dataclass(slots=True)
+class _PatternNode:
+    """Where patterns are after one of their parts: what follows, and what ends."""
+
+    attributes: dict[tuple[str, bool], dict[Type, _PatternNode]] = field(default_factory=dict)
+    types: dict[Type, _PatternNode] = field(default_factory=dict)
+    last: dict[Type, Alike] = field(default_factory=dict)
+    """Rules whose patterns end with a type here, directly or further down."""
+    ends: Alike | None = None
+    """The rules whose pattern ends with the attribute that led here."""
+
+    def after(self, qualifier: Qualifier) -> _PatternNode:
+        """The node that follows with this qualifier, made if there is none."""
+        table = self.types
+        if qualifier.attribute:
+            table = self.attributes.setdefault((qualifier.attribute, qualifier.elements), {})
+        return table.setdefault(qualifier.type, _PatternNode())
+
+
+class PatternCursor:
+    """A place on the way down: the beginnings that hold as far as here, and the last parts that may match here.
+
+    There is one for every place of every event type, so it is made to cost little.
+    """
+
+    __slots__ = ("_last", "_last_below", "_nodes", "_standings")
+
+    def __init__(self, nodes: list[_PatternNode], last: list[dict[Type, Alike]], standings: SupertypeRanks) -> None:
+        self._nodes = nodes
+        self._last = last
+        self._last_below = last + [node.last for node in nodes if node.last] if nodes else last
+        self._standings = standings
+
+    def step(self, attribute: str, elements: bool, type: Type) -> PatternCursor:
+        """One level further down, at a value of this dynamic type."""
+        return PatternCursor(self._nodes_below(attribute, elements, type), self._last_below, self._standings)
+
+    def _nodes_below(self, attribute: str, elements: bool, type: Type) -> list[_PatternNode]:
+        found: list[_PatternNode] = []
+        for node in self._nodes:
+            for table in (node.attributes.get((attribute, elements)), node.types):
+                if table:
+                    found += [table[above] for above in self._standings(type) if above in table]
+        return found
+
+    def matching(self, type: Type) -> list[Alike]:
+        """The rules whose patterns match here, in no order; ``type`` is the dynamic type that led here."""
+        found = [node.ends for node in self._nodes if node.ends is not None]
+        for table in self._last:
+            found += [table[above] for above in self._standings(type) if above in table]
+        return found
+
+
+class PatternTree:
+    """Rules by their patterns, each of which is there once."""
+
+    def __init__(self, rules: Mapping[Pattern, Alike], standings: SupertypeRanks) -> None:
+        self._standings = standings
+        self._heads: dict[Type, _PatternNode] = {}
+        self._anywhere: dict[Type, Alike] = {}
+        for pattern, alike in rules.items():
+            self._enter(pattern, alike)
+
+    def _enter(self, pattern: Pattern, alike: Alike) -> None:
+        if not pattern.qualifiers:
+            self._anywhere[pattern.head] = alike
+            return
+        node = self._heads.setdefault(pattern.head, _PatternNode())
+        *inner, last = pattern.qualifiers
+        for qualifier in inner:
+            node = node.after(qualifier)
+        if last.attribute:
+            node.after(last).ends = alike
+        else:
+            node.last[last.type] = alike
+
+    def start(self, event: Struct) -> PatternCursor:
+        """The place of the event itself."""
+        nodes = [self._heads[above] for above in self._standings(event) if above in self._heads]
+        return PatternCursor(nodes, [self._anywhere] if self._anywhere else [], self._standings)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# From the rules of a context to the places of an event type that they convert.
+#
+# An event is walked from the top down. At each place the rules that match compete; if there are any, the first
+# converts the whole value and nothing below is visited. Everything is settled for types, before any event is there:
+# where values of subtypes can stand, each gets a place of its own, and at run time only ``$type`` is left to decide.
+# This module owns that walk; which rule counts is :mod:`situ.contexts.resolve_rules`, what the conversions do
+# :mod:`situ.contexts.transform.transformation`.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RuleSet:
+    """The rules visible in a context for one direction, ready to be looked up."""
+
+    rules: tuple[Rule, ...]
+    """All of them: the context's own first, root's last."""
+    tree: PatternTree
+    """Those in force, by their patterns."""
+    standings: SupertypeRanks
+
+    @classmethod
+    def of(cls, context: Context, direction: Direction) -> RuleSet:
+        chain = list(context.chain)
+        depths = {each.id: len(chain) - number for number, each in enumerate(chain)}
+        rules = tuple(rule for each in chain for rule in each.rules if rule.direction is direction)
+        standings = SupertypeRanks()
+        return cls(
+            rules=rules, tree=PatternTree(rules_in_force(rules, depths.__getitem__), standings), standings=standings
+        )
+
+    def rank(self, matching: list[Alike], path: Traversal) -> tuple[Rule, ...]:
+        """The rules that match a place, given by their patterns, the one that counts first."""
+        if len(matching) == 1:
+            return matching[0]
+        ranked = sorted(matching, key=lambda alike: precedence_key(alike[0].pattern, path, self.standings))
+        return tuple(rule for alike in ranked for rule in alike)
+
+
+_NO_RULES: tuple[Rule, ...] = ()
+_NO_ATTRIBUTES: Mapping[str, tuple[ResolvedPlace, ...]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ResolvedPlace:
+    """A place of an event with the dynamic type of the value there, and the rule that converts it.
+
+    Without a rule, ``attributes`` (of a struct) or ``elements`` (of a list) hold what lies below: a place for each
+    dynamic type, that of the declared type first.
+    """
+
+    path: Traversal
+    rule: Rule | None = None
+    beaten: tuple[Rule, ...] = ()
+    """The other rules that match, the next best first."""
+    attributes: Mapping[str, tuple[ResolvedPlace, ...]] = field(default_factory=lambda: _NO_ATTRIBUTES)
+    elements: tuple[ResolvedPlace, ...] = ()
+
+    @property
+    def below(self) -> Iterator[ResolvedPlace]:
+        """The places of attributes or elements."""
+        for places in self.attributes.values():
+            yield from places
+        yield from self.elements
+
+
+def resolve_event_type(event: Struct, rules: RuleSet, types: Types, *, covered: bool = False) -> ResolvedPlace:
+    """The places of an event type and what converts them, down to where a rule converts the whole value.
+
+    ``covered``: go on below such places, too, as if their rules were not there.
+    """
+    return _Expansion(event, rules, types, covered=covered).whole()
+
+
+def converted_places(place: ResolvedPlace) -> Iterator[ResolvedPlace]:
+    """The places that rules convert, of this one and those below; none of them lies below another."""
+    if place.rule is not None:
+        yield place
+        return
+    for each in place.below:
+        yield from converted_places(each)
+
+
+class _Expansion:
+    """One walk down from an event type."""
+
+    def __init__(self, event: Struct, rules: RuleSet, types: Types, *, covered: bool) -> None:
+        self._event = event
+        self._rules = rules
+        self._types = types
+        self._covered = covered
+        self._left = MOST_PATHS
+        self._subtypes: dict[int, tuple[Type, ...]] = {}  # by identity: the types hold them all
+
+    def whole(self) -> ResolvedPlace:
+        cursor = self._rules.tree.start(self._event)
+        return self._place(Traversal(event=self._event), cursor, cursor)
+
+    def _place(self, path: Traversal, cursor: PatternCursor, parent: PatternCursor) -> ResolvedPlace:
+        self._count()
+        type = path.type
+        rule, beaten = None, _NO_RULES
+        if matching := cursor.matching(type):
+            ranked = self._rules.rank(matching, path)
+            rule, beaten = ranked[0], ranked[1:]
+            if not self._covered:
+                return ResolvedPlace(path=path, rule=rule, beaten=beaten)
+        match type:
+            case Struct(attributes=attributes):
+                below = {each.name: self._attribute(path, cursor, each.name, each.type) for each in attributes}
+                return ResolvedPlace(path=path, rule=rule, beaten=beaten, attributes=MappingProxyType(below))
+            case ListOf(element=element):
+                elements = self._elements(path, parent, element)
+                return ResolvedPlace(path=path, rule=rule, beaten=beaten, elements=elements)
+            case _:
+                return ResolvedPlace(path=path, rule=rule, beaten=beaten)
+
+    def _attribute(
+        self, path: Traversal, cursor: PatternCursor, name: str, declared: Type
+    ) -> tuple[ResolvedPlace, ...]:
+        return self._values(path.steps, cursor, name, declared, elements=False)
+
+    def _elements(self, path: Traversal, parent: PatternCursor, declared: Type) -> tuple[ResolvedPlace, ...]:
+        """Elements are on the level of their list: the way to them leaves from where that to the list does."""
+        return self._values(path.steps[:-1], parent, path.steps[-1].attribute, declared, elements=True)
+
+    def _values(
+        self, steps: tuple[TraversalStep, ...], cursor: PatternCursor, name: str, declared: Type, *, elements: bool
+    ) -> tuple[ResolvedPlace, ...]:
+        places: list[ResolvedPlace] = []
+        for type in self._dynamic(declared):
+            step = TraversalStep(attribute=name, elements=elements, type=type)
+            path = Traversal(event=self._event, steps=(*steps, step))
+            places.append(self._place(path, cursor.step(name, elements, type), cursor))
+        return tuple(places)
+
+    def _dynamic(self, declared: Type) -> tuple[Type, ...]:
+        """The types that values have where this one is declared: only structs say themselves which they are."""
+        if not isinstance(declared, Struct):
+            return (declared,)
+        found = self._subtypes.get(id(declared))
+        if found is None:
+            found = self._subtypes[id(declared)] = self._types.subtypes(declared)
+        return found
+
+    def _count(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise SituError(
+                TOO_MANY_PATHS(None, name=self._event.name, found=f"more than {MOST_PATHS:,}", most=MOST_PATHS)
+            )

@@ -6,52 +6,64 @@ its type is seen when transformations are made; here only that what is written l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from situ.catalogue import BAD_MAPPED_ATTRIBUTE, MAPPED_TWICE, UNKNOWN_MAPPED_TYPE
-from situ.documents import Mapping, Node, Scalar, to_data
-from situ.errors import Location, Problem, Problems, SituError, nearest
-from situ.expr.faults import Faults
-from situ.expr.results import check_result
-from situ.expr.scope import Scope, Variable, event_scope
-from situ.expr.spelling import spell
-from situ.interpretation.declare import MappingText, Words
-from situ.interpretation.model import (
+from situ.contexts.declarations import ContextText, MappingText, PlacedWords, RuleText
+from situ.contexts.model import (
+    IDENTITY,
+    KEEP,
     ROOT,
     Context,
     Direction,
+    EventMapping,
     FromDefault,
     FromExpression,
     FromPath,
-    MappedTo,
     Origin,
     Path,
+    Pattern,
+    Rule,
 )
-from situ.types.decode import decode
-from situ.types.model import Attribute, ListOf, Struct, plain
-from situ.types.syntax import ROOT_PREFIX
-from situ.types.table import Types
+from situ.contexts.patterns import read_pattern
+from situ.lang.catalogue import (
+    BAD_MAPPED_ATTRIBUTE,
+    DIRECTION_MISSING,
+    MAPPED_TWICE,
+    PARAMETER_UNFIT,
+    PATTERN_UNKNOWN,
+    UNKNOWN_FUNCTION,
+    UNKNOWN_MAPPED_TYPE,
+)
+from situ.lang.documents import MappingNode, Node, ScalarNode, to_data
+from situ.lang.expr.checker.check import check_result
+from situ.lang.expr.faults import Faults
+from situ.lang.expr.scope import NameScope, Variable, event_scope
+from situ.lang.expr.syntax import spell
+from situ.lang.problems import Location, Problem, Problems, SituError, nearest
+from situ.lang.types.json_codec import decode
+from situ.lang.types.model import ROOT_PREFIX, Attribute, ListOf, Struct, is_subtype, plain
+from situ.lang.types.table import Types
 
 _FORMS = "Write a path of the source, `{expr: EXPRESSION}` or `{default: VALUE}`."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mapped:
+class DefinedMappings:
     """Mappings, and where what was written cannot be used: (target type, target path)."""
 
-    mappings: tuple[MappedTo, ...]
+    mappings: tuple[EventMapping, ...]
     lost: frozenset[tuple[str, str]] = frozenset()
 
 
 def define_mappings(
-    texts: tuple[MappingText, ...], context: Context, scope: Scope, faults: Faults, problems: Problems
-) -> Mapped:
+    texts: tuple[MappingText, ...], context: Context, scope: NameScope, faults: Faults, problems: Problems
+) -> DefinedMappings:
     """The mappings a context declares, in both directions; ``both`` is two of them."""
-    defining = _Defining(context, scope, faults, problems)
-    found: list[MappedTo] = []
-    firsts: dict[tuple[Direction, str], MappedTo] = {}
+    defining = _MappingReader(context, scope, faults, problems)
+    found: list[EventMapping] = []
+    firsts: dict[tuple[Direction, str], EventMapping] = {}
     for mapping in (mapping for text in texts for mapping in defining.define(text)):
         counted = replace(mapping, order=len(found))
         key = (counted.direction, counted.source.name)
@@ -66,23 +78,23 @@ def define_mappings(
             )
         firsts[key] = counted
         found.append(counted)
-    return Mapped(mappings=tuple(found), lost=frozenset(defining.lost))
+    return DefinedMappings(mappings=tuple(found), lost=frozenset(defining.lost))
 
 
-class _Defining:
-    def __init__(self, context: Context, scope: Scope, faults: Faults, problems: Problems) -> None:
+class _MappingReader:
+    def __init__(self, context: Context, scope: NameScope, faults: Faults, problems: Problems) -> None:
         self._context, self._scope = context, scope
         self._faults, self._problems = faults, problems
         self.lost: set[tuple[str, str]] = set()
 
-    def define(self, text: MappingText) -> Iterator[MappedTo]:
+    def define(self, text: MappingText) -> Iterator[EventMapping]:
         direction = text.direction
         source = self._event(text.source, root_side=direction is Direction.OUT)
         target = self._event(text.target, root_side=direction is Direction.IN)
         if source is None or target is None:
             return
         attributes = self._attributes(text, source, target)
-        forth = MappedTo(
+        forth = EventMapping(
             direction=direction,
             source=source,
             target=target,
@@ -97,7 +109,7 @@ class _Defining:
                 forth, direction=Direction.IN, source=target, target=source, attributes=MappingProxyType(back)
             )
 
-    def _event(self, name: Words, *, root_side: bool) -> Struct | None:
+    def _event(self, name: PlacedWords, *, root_side: bool) -> Struct | None:
         in_root = root_side or name.text.startswith(ROOT_PREFIX)
         types = self._context.root.types if in_root else self._context.types
         wanted = name.text.removeprefix(ROOT_PREFIX)
@@ -122,7 +134,7 @@ class _Defining:
             if attribute is None:
                 if not self._lost(target, key.text):
                     self._bad(key.location, key.text, f"the target {fault}", "Name a path of the target type.")
-                if isinstance(node, Scalar) and isinstance(node.value, str):
+                if isinstance(node, ScalarNode) and isinstance(node.value, str):
                     self._path(key, node, source)
                 continue
             path = tuple(key.text.split("."))
@@ -140,14 +152,14 @@ class _Defining:
                 self.lost.add((target.name, key.text))
         return found
 
-    def _origin(self, key: Scalar, node: Node, source: Struct, target: Attribute, types: Types) -> Origin | None:
-        if isinstance(node, Scalar) and isinstance(node.value, str):
+    def _origin(self, key: ScalarNode, node: Node, source: Struct, target: Attribute, types: Types) -> Origin | None:
+        if isinstance(node, ScalarNode) and isinstance(node.value, str):
             return self._path(key, node, source)
-        if not isinstance(node, Mapping) or len(node.entries) != 1:
+        if not isinstance(node, MappingNode) or len(node.entries) != 1:
             self._bad(node.location, key.text, "it has another form", _FORMS)
             return None
         (form, value), *_ = node.entries
-        if form.text == "expr" and isinstance(value, Scalar) and isinstance(value.value, str):
+        if form.text == "expr" and isinstance(value, ScalarNode) and isinstance(value.value, str):
             return self._expression(key, value, source, target, types)
         if form.text == "expr":
             self._bad(value.location, key.text, "its expression is no text", "Put it in quotes.")
@@ -157,7 +169,7 @@ class _Defining:
         self._bad(form.location, key.text, f"`{form.text}` is no form", _FORMS)
         return None
 
-    def _path(self, key: Scalar, text: Scalar, source: Struct) -> FromPath | None:
+    def _path(self, key: ScalarNode, text: ScalarNode, source: Struct) -> FromPath | None:
         attribute, fault = attribute_at(source, text.text)
         if attribute is not None:
             return FromPath(path=tuple(text.text.split(".")))
@@ -165,7 +177,9 @@ class _Defining:
             self._bad(text.location, key.text, f"the source {fault}", _FORMS)
         return None
 
-    def _expression(self, key: Scalar, text: Scalar, source: Struct, target: Attribute, types: Types) -> Origin | None:
+    def _expression(
+        self, key: ScalarNode, text: ScalarNode, source: Struct, target: Attribute, types: Types
+    ) -> Origin | None:
         scope = event_scope(
             source,
             types=types,
@@ -185,7 +199,7 @@ class _Defining:
                 self._problems.add(problem)
         return None if checked.node is None else FromExpression(text=spell(text.text), node=checked.node)
 
-    def _default(self, key: Scalar, value: Node, target: Attribute) -> Origin | None:
+    def _default(self, key: ScalarNode, value: Node, target: Attribute) -> Origin | None:
         try:
             return FromDefault(value=decode(target.type, to_data(value), extra="reject"))
         except SituError as error:
@@ -235,3 +249,115 @@ def _structs(event: Struct) -> Iterator[Struct]:
         yield struct
         waiting.extend(struct.supers)
         waiting.extend(below for each in struct.attributes if isinstance(below := plain(each.type), Struct))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The rules of one context: patterns read, functions found, each rule with its direction.
+#
+# A rule that cannot be used is reported, and something else stands in its place for the checks that follow, so that
+# what it would have done is not missed there: that is no second fault.
+
+STANDS_IN = -1
+"""The order of a rule that somebody else meant: every other one comes later."""
+
+_NOT_KNOWN = ""
+"""A function of which nothing is known."""
+
+
+def define_rules(
+    text: ContextText, context: Context, faults: Faults, faulty: Collection[str], problems: Problems
+) -> tuple[Rule, ...]:
+    """The rules a context declares; ``faulty`` functions are there, but cannot be used, for reasons given."""
+    flat = _flat_direction(text, context, problems) if any(each.direction is None for each in text.rules) else None
+    rules: list[Rule] = []
+    for each in text.rules:
+        known = _check_function(each, context, faults, faulty, problems)
+        direction = each.direction or flat
+        if direction is None:
+            rules.extend(_standing_in(each, context, *Direction))
+            continue
+        pattern = _pattern(each, context, direction, faults, problems)
+        if pattern is None:
+            rules.extend(_standing_in(each, context, direction))
+            continue
+        rule = Rule(
+            direction=direction,
+            pattern=pattern,
+            function=each.function.text,
+            context=context.id,
+            order=sum(other.direction is direction and other.order != STANDS_IN for other in rules),
+            kept=each.kept,
+            location=each.location,
+        )
+        fits = not known or _check_parameter(rule, each, context, problems)
+        rules.append(rule if fits else replace(rule, function=_NOT_KNOWN))
+    return tuple(rules)
+
+
+def _pattern(
+    each: RuleText, context: Context, direction: Direction, faults: Faults, problems: Problems
+) -> Pattern | None:
+    found = Problems()
+    types, root = context.types_of(direction), context.root.types
+    pattern = read_pattern(each.pattern.text, types, found, each.pattern.locate, root=root)
+    problems.extend(problem for problem in found if not _follows(problem, faults))
+    return pattern
+
+
+def _standing_in(each: RuleText, context: Context, *directions: Direction) -> Iterator[Rule]:
+    """Whatever its pattern means, it leads to what the function converts."""
+    conversion = context.conversion(each.function.text)
+    if conversion is not None:
+        for direction in directions:
+            yield Rule(
+                direction=direction,
+                pattern=Pattern(head=conversion.parameter.type),
+                function=conversion.name,
+                context=context.id,
+                order=STANDS_IN,
+                location=each.location,
+            )
+
+
+def _flat_direction(text: ContextText, context: Context, problems: Problems) -> Direction | None:
+    """A flat list means the one direction of the mappings, inherited ones if there are no others."""
+    written = {direction for each in text.maps for direction in (Direction if each.both else (each.direction,))}
+    inherited = {mapping.direction for each in context.chain for mapping in each.mappings}
+    directions = written or inherited
+    if len(directions) == 1:
+        return next(iter(directions))
+    reason = "its mappings go both ways" if directions else "it has no mappings"
+    place = next(each.location for each in text.rules if each.direction is None)
+    problems.add(DIRECTION_MISSING(place, context=context.id, reason=reason))
+    return None
+
+
+def _check_function(
+    each: RuleText, context: Context, faults: Faults, faulty: Collection[str], problems: Problems
+) -> bool:
+    name = each.function.text
+    if name in (IDENTITY, KEEP) or name in faulty or name.lower() in faults.functions:
+        return False
+    if context.conversion(name) is not None:
+        return True
+    known = {name for above in context.chain for name in above.functions}
+    near = nearest(name, (*known, IDENTITY))
+    problems.add(UNKNOWN_FUNCTION(each.function.location, name=name, context=context.id, nearest=near))
+    return False
+
+
+def _check_parameter(rule: Rule, each: RuleText, context: Context, problems: Problems) -> bool:
+    conversion = context.conversion(rule.function)
+    if conversion is None or is_subtype(rule.pattern.target, conversion.parameter.type):
+        return True
+    parameter, type = (context.type_text(each) for each in (conversion.parameter.type, rule.pattern.target))
+    place = each.function.location
+    problems.add(PARAMETER_UNFIT(place, function=rule.function, parameter=parameter, type=type))
+    return False
+
+
+def _follows(problem: Problem, faults: Faults) -> bool:
+    if problem.code is not PATTERN_UNKNOWN:
+        return faults.explain(problem)
+    name = problem.values["name"]
+    return name in faults.types or any(name in lost for lost in faults.attributes.values())

@@ -3,24 +3,27 @@
 ``root.v1`` is a context over the root that came after it: ``root.v2``, or root itself if there is none. It declares the
 type as it was, with rules whose functions lead from the old type to the new one and back. Whatever holds the type, at
 any depth, follows by itself. For contexts that extend it, it is root: they are compiled against it, and what leads from
-there to root is put in front or behind (:func:`situ.interpretation.transformation.transformations`).
+there to root is put in front or behind (:func:`situ.contexts.transform.transformation.transformations`).
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import decimal
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from situ.catalogue import LACKS_ATTRIBUTES, NO_WAY_BACK, NOT_INVERSE
-from situ.errors import Location, Problems
-from situ.expr.interpret import interpret
-from situ.expr.runtime import FAILURES
-from situ.interpretation.model import Context, Conversion, Direction, MappedTo, Pattern
-from situ.types.model import (
+from situ.contexts.model import KEEP, ROOT, Context, Conversion, Direction, EventMapping, Pattern, Rule
+from situ.contexts.patterns import print_pattern
+from situ.contexts.resolve_rules import ResolvedPlace, RuleSet, resolve_event_type
+from situ.contexts.table import Contexts
+from situ.lang.catalogue import LACKS_ATTRIBUTES, NO_WAY_BACK, NOT_INVERSE
+from situ.lang.expr.interpret import interpret
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.problems import Location, Problems
+from situ.lang.types.model import (
     BOOLEAN,
     BYTES,
     DATE,
@@ -37,12 +40,12 @@ from situ.types.model import (
     Type,
     plain,
 )
-from situ.types.table import Types
+from situ.lang.types.table import Types
 
 # ── types ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def as_they_were(base: Types, declared: Types, own: frozenset[str]) -> tuple[Types, frozenset[str]]:
+def former_types(base: Types, declared: Types, own: frozenset[str]) -> tuple[Types, frozenset[str]]:
     """All types with the ``own`` ones in the place of those that came after, and the names of those that are other."""
     made: dict[str, Named | Struct] = {}
     found = {**base.types, **{name: declared.types[name] for name in own}}
@@ -82,7 +85,7 @@ def with_mappings(former: Context) -> Context:
     """Event types that are other than they were become each other, where nobody says how."""
     base = former.root.types
     said = {(each.direction, each.source.name) for each in former.mappings}
-    added: list[MappedTo] = []
+    added: list[EventMapping] = []
     for name in sorted(former.own & base.events & former.types.events):
         after, before = base.event(name), former.types.event(name)
         assert after is not None
@@ -90,7 +93,9 @@ def with_mappings(former: Context) -> Context:
         for direction, source, target in ((Direction.OUT, after, before), (Direction.IN, before, after)):
             if (direction, name) not in said:
                 order = len(former.mappings) + len(added)
-                mapping = MappedTo(direction=direction, source=source, target=target, context=former.id, order=order)
+                mapping = EventMapping(
+                    direction=direction, source=source, target=target, context=former.id, order=order
+                )
                 added.append(mapping)
     return replace(former, mappings=(*former.mappings, *added))
 
@@ -148,7 +153,7 @@ def check_replaced(former: Context, declared: Mapping[str, Location | None], pro
 
 def _follows(name: str, former: Context) -> bool:
     """Whether a type is other only because of what is in it."""
-    types, _ = as_they_were(former.root.types, former.types, former.own - {name})
+    types, _ = former_types(former.root.types, former.types, former.own - {name})
     return types.types[name] == former.types.types[name]
 
 
@@ -212,3 +217,220 @@ def _sample(type: Type, number: int) -> Any:
         case _:
             values = _VALUES.get(bare, (None,))
             return values[number % len(values)]
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# A context is augmented, and those below it go on as they did.
+#
+# A rule that is new further up may win in a context below, against rules that are less specific or none. There a rule
+# with the same pattern is put in that overrides it: ``PATTERN -> keep``, with which resolution goes on as if nobody
+# had declared the pattern. If the context saw the pattern before, from further up than the new one, that would take
+# the old rule out, too; then the rule that is put in has the old one's function.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepRule:
+    """A rule that was put in, and the new one it overrides."""
+
+    rule: Rule
+    against: Rule
+    instead: str
+    """What converts the first place it is about, as before: a rule, or nothing."""
+
+
+def keep_below(old: Contexts, new: Contexts, edited: Collection[str]) -> tuple[Contexts, tuple[KeepRule, ...]]:
+    """The new contexts, with what it takes that those nobody edited resolve events as the old ones did."""
+    kept: list[KeepRule] = []
+    for id in parents_first(new):
+        if id == ROOT or id in edited or id not in old.by_id:
+            continue
+        if not any(above.id in edited for above in new.by_id[id].chain):
+            continue
+        before = old.by_id[id]
+        while (found := _first_change(before, new.by_id[id])) is not None:
+            kept.append(found)
+            new = _with_rule(new, id, found.rule)
+    return new, tuple(kept)
+
+
+def parents_first(contexts: Contexts) -> list[str]:
+    """The ids of all contexts, each behind the one that it extends."""
+
+    def depth(id: str) -> int:
+        parent = contexts.by_id[id].parent
+        return 0 if parent is None else 1 + depth(parent.id)
+
+    return sorted(contexts.by_id, key=lambda id: (depth(id), id))
+
+
+def descends(context: Context, id: str) -> bool:
+    """Whether it is this context or one below it."""
+    return any(each.id == id for each in context.chain)
+
+
+def _first_change(before: Context, after: Context) -> KeepRule | None:
+    for direction in Direction:
+        old, new = RuleSet.of(before, direction), RuleSet.of(after, direction)
+        was, now = before.types_of(direction), after.types_of(direction)
+        known = {_identity(rule, was) for rule in old.rules}
+        if all(_identity(rule, now) in known for rule in new.rules):
+            continue
+        for name in sorted(was.events & now.events):
+            one, other = was.event(name), now.event(name)
+            if one is None or other is None:
+                continue
+            for former, place in _changed(
+                resolve_event_type(one, old, was), resolve_event_type(other, new, now), was, now
+            ):
+                rule = place.rule
+                if rule is not None and _identity(rule, now) not in known and rule.context != after.id:
+                    return _kept(rule, former, _function_before(rule, old, was, after), after)
+    return None
+
+
+def _changed(
+    before: ResolvedPlace, after: ResolvedPlace, was: Types, now: Types
+) -> Iterator[tuple[ResolvedPlace, ResolvedPlace]]:
+    """The outermost places that another rule converts than before."""
+    if before.rule is not None and after.rule is not None and _identity(before.rule, was) == _identity(after.rule, now):
+        return
+    if before.rule is not None or after.rule is not None:
+        yield before, after
+        return
+    below = [(places, after.attributes.get(name, ())) for name, places in before.attributes.items()]
+    for places, others in (*below, (before.elements, after.elements)):
+        by_type = {str(place.path.type): place for place in others}
+        for place in places:
+            if (other := by_type.get(str(place.path.type))) is not None:
+                yield from _changed(place, other, was, now)
+
+
+def _kept(against: Rule, former: ResolvedPlace, function: str, context: Context) -> KeepRule:
+    rule = replace(
+        against,
+        function=function,
+        context=context.id,
+        order=sum(each.direction is against.direction for each in context.rules),
+        kept=True,
+        location=None,
+    )
+    instead = f"`{former.rule}`" if former.rule is not None else "no rule"
+    return KeepRule(rule=rule, against=against, instead=instead)
+
+
+def _function_before(rule: Rule, before: RuleSet, types: Types, context: Context) -> str:
+    """That of the rule with the same pattern that was in force, or none."""
+    depths = {each.id: number for number, each in enumerate(context.chain)}
+    pattern = print_pattern(rule.pattern, context.types_of(rule.direction))
+    same = [each for each in before.rules if print_pattern(each.pattern, types) == pattern]
+    nearest = min(same, key=lambda each: (depths.get(each.context, len(depths)), -each.order), default=None)
+    return KEEP if nearest is None else nearest.function
+
+
+def _identity(rule: Rule, types: Types) -> tuple[str, str, str]:
+    return print_pattern(rule.pattern, types), rule.function, rule.context
+
+
+def _with_rule(contexts: Contexts, id: str, rule: Rule) -> Contexts:
+    changed = contexts.by_id[id]
+    return with_contexts(contexts, {id: replace(changed, rules=(*changed.rules, rule))})
+
+
+def with_contexts(contexts: Contexts, changed: Mapping[str, Context]) -> Contexts:
+    """The contexts with these in the place of those of their names, and everything below them below the new ones."""
+    made: dict[str, Context] = {}
+    for id in parents_first(contexts):
+        context = changed.get(id, contexts.by_id[id])
+        parent = context.parent
+        if parent is None:
+            made[id] = context
+        elif parent.bridge is None:
+            made[id] = replace(context, parent=made[parent.id])
+        else:
+            made[id] = replace(context, parent=as_root(made[parent.id]))
+    return contexts.with_all(made.values())
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# A changed context beside the one that somebody uses: it extends that one and overrides what is other.
+#
+# What was taken out is overridden, too, where that can be said: a rule by ``keep``. Where it cannot, there is no fork.
+
+Body = Mapping[str, Any]
+
+
+class Unforkable(Exception):
+    """The change is none that a context below the old one could make; the text says why."""
+
+
+def fork_of(id: str, taken: Collection[str]) -> str:
+    """The name of the next fork of a context: ``us.v2``, or if there is one ``us.v3``."""
+    number = 2
+    while f"{id}.v{number}" in taken:
+        number += 1
+    return f"{id}.v{number}"
+
+
+def fork(before: Body, after: Body, old: Context, new: Context) -> dict[str, Any]:
+    """What a context below the old one declares to be as the new one, given by what both declare and are."""
+    if before.get("extends") != after.get("extends"):
+        raise Unforkable("it extends another context than before")
+    result: dict[str, Any] = {"extends": old.id}
+    types = _types(after, old, new)
+    if types:
+        result["types"] = types
+        if events := [name for name in after.get("events", ()) if name in types]:
+            result["events"] = events
+    if units := {name: kind for name, kind in after.get("units", {}).items() if name not in before.get("units", {})}:
+        result["units"] = units
+    if after.get("derive"):
+        result["derive"] = True
+    if maps := _maps(before, after, whole=bool(types)):
+        result["maps"] = maps
+    rules = {way.value: found for way in Direction if (found := _rules(before, after, way, old, whole=bool(types)))}
+    if rules:
+        result["rules"] = rules
+    known = {each["name"]: each for each in before.get("functions", ())}
+    if functions := [each for each in after.get("functions", ()) if known.get(each["name"]) != each]:
+        result["functions"] = functions
+    return result
+
+
+def _types(after: Body, old: Context, new: Context) -> dict[str, Any]:
+    """Those that are other than before, also because of what is in them."""
+    return {name: body for name, body in after.get("types", {}).items() if old.types.get(name) != new.types.get(name)}
+
+
+def _maps(before: Body, after: Body, *, whole: bool) -> list[Any]:
+    """If types changed, all of them: those of the old context lead to the old types."""
+    sources = [_source(each) for each in after.get("maps", ())]
+    if any(_source(each) not in sources for each in before.get("maps", ())):
+        raise Unforkable("it has a mapping less, and what is inherited stays")
+    return [each for each in after.get("maps", ()) if whole or each not in before.get("maps", ())]
+
+
+def _source(mapping: Mapping[str, Any]) -> tuple[str, str]:
+    direction = "in" if "in" in mapping else "out"
+    return direction, str(mapping[direction]).partition(" -> ")[0]
+
+
+def _rules(before: Body, after: Body, direction: Direction, old: Context, *, whole: bool) -> list[str]:
+    was = before.get("rules", {}).get(direction.value, [])
+    now = after.get("rules", {}).get(direction.value, [])
+    patterns = {rule.rpartition(" -> ")[0] for rule in now}
+    gone = [pattern for rule in was if (pattern := rule.rpartition(" -> ")[0]) not in patterns]
+    return [
+        *(rule for rule in now if whole or rule not in was),
+        *(f"{pattern} -> {_further_up(pattern, direction, old)}" for pattern in gone),
+    ]
+
+
+def _further_up(pattern: str, direction: Direction, context: Context) -> str:
+    """The function that the pattern has without the context's own rule."""
+    types = context.types_of(direction)
+    for above in list(context.chain)[1:]:
+        found = [rule for rule in above.rules if rule.direction is direction]
+        for rule in sorted(found, key=lambda rule: -rule.order):
+            if print_pattern(rule.pattern, types) == pattern:
+                return rule.function
+    return KEEP

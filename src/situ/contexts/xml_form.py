@@ -1,26 +1,163 @@
-"""Contexts in XML: the files ``contexts/*.xml``, read into the nodes that the same context has in YAML.
-
-So everything after this is one way, and both forms give equal contexts. What somebody writes who is used to classes,
-``com.acme.us.PositionUpdate``, names a type or function of the project by its last part, or by its ``alias``; no code
-is loaded. Which elements there are is :mod:`situ.interpretation.xml_elements`; this module gives them their meaning.
-"""
+"""The elements of a context in XML: which there are, what each can have, and what to say about all else."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
-from situ.catalogue import UNKNOWN_FUNCTION, UNKNOWN_TYPE
-from situ.documents import Document, Limits, Mapping, Node, Scalar
-from situ.documents.xml_text import Element, parse_xml
-from situ.errors import Location, Problems, nearest
-from situ.interpretation.contexts import Contexts
-from situ.interpretation.xml_elements import DIRECTIONS, ELEMENTS, SECTIONS, ElementFaults
-from situ.interpretation.xml_names import Names, Part, compose, short_parts
-from situ.interpretation.xml_nodes import list_of, mapping_of, plain, value_of, word
-from situ.types.syntax import ROOT_PREFIX
+import yaml
+
+from situ.contexts.table import Contexts
+from situ.contexts.xml_names import TextPart, XmlNames, compose, short_parts
+from situ.lang.catalogue import NAME_TWICE, UNKNOWN_FUNCTION, UNKNOWN_TYPE, XML_NOT_UNDERSTOOD
+from situ.lang.documents import Document, DocumentLimits, MappingNode, Node, ScalarNode, SequenceNode, to_data
+from situ.lang.documents.builder import resolve
+from situ.lang.documents.nodes import placed
+from situ.lang.documents.xml_text import Element, parse_xml
+from situ.lang.problems import Location, Problem, Problems, nearest
+from situ.lang.types.model import ROOT_PREFIX
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElementForm:
+    """What an element can have; ``text`` if it has content of its own."""
+
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    children: tuple[str, ...] = ()
+    text: bool = False
+
+
+SECTIONS = ("units", "types", "events", "mappings", "rules", "functions")
+_TYPE = ElementForm(optional=("name", "extends", "alias"), children=("attribute",), text=True)
+_FUNCTION = ("time", "key", "missing", "default", "nulls", "lossy", "inverse", "value", "expr")
+
+ELEMENTS: MappingProxyType[str, ElementForm] = MappingProxyType(
+    {
+        "context": ElementForm(required=("id",), optional=("extends", "derive"), children=SECTIONS),
+        "units": ElementForm(children=("unit",)),
+        "unit": ElementForm(required=("name", "kind")),
+        "types": ElementForm(children=("type",)),
+        "type": _TYPE,
+        "events": ElementForm(children=("event",)),
+        "event": _TYPE,
+        "attribute": ElementForm(required=("name", "type"), optional=("unit", "optional", "default")),
+        "mappings": ElementForm(children=("mapping",)),
+        "mapping": ElementForm(required=("from", "to", "dir"), children=("attribute",)),
+        "mapping attribute": ElementForm(required=("name",), optional=("from", "expr", "default")),
+        "rules": ElementForm(optional=("dir",), children=("rule",)),
+        "rule": ElementForm(required=("pattern", "function"), optional=("dir",)),
+        "functions": ElementForm(children=("function",)),
+        "function": ElementForm(
+            required=("name",),
+            optional=("class", "alias", "signature", *_FUNCTION),
+            children=("lookup", "state"),
+            text=True,
+        ),
+        "lookup": ElementForm(required=("name", "source"), optional=("as_of",), children=("key",)),
+        "key": ElementForm(required=("column",), text=True),
+        "state": ElementForm(
+            required=("name", "event"), optional=("key", "history", "ttl", "max_keys"), children=("keep",)
+        ),
+        "keep": ElementForm(required=("name",), text=True),
+    }
+)
+"""The elements of the form; an attribute inside of a mapping says where its value comes from."""
+
+DIRECTIONS = MappingProxyType({"outgoing": "out", "incoming": "in", "both": "both", "out": "out", "in": "in"})
+
+
+class ElementFaults:
+    """Holds what is found against the form of elements."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+
+    def check(self, element: Element, form: str) -> bool:
+        """Whether an element has what it needs; what it cannot have is noted, too."""
+        expected = ELEMENTS[form]
+        known = (*expected.required, *expected.optional)
+        for name, (key, _) in element.attributes.items():
+            if name not in known:
+                found, names = f"`<{element.name}>` has no `{name}`", ", ".join(f"`{each}`" for each in known)
+                self.refuse(key.location, found, names or "no attributes", nearest(name, known))
+        if element.text.text and not expected.text:
+            found = f"the text `{element.text.text[:40]}` in `<{element.name}>`"
+            self.refuse(element.location, found, "elements and attributes only", ())
+        self.check_children(f"`<{element.name}>`", element.children, expected.children)
+        lacking = [name for name in expected.required if name not in element.attributes]
+        for name in lacking:
+            self.refuse(element.location, f"`<{element.name}>` without `{name}`", f"`{name}=`", ())
+        return not lacking
+
+    def check_children(self, where: str, children: Iterable[Element], known: tuple[str, ...]) -> None:
+        for child in children:
+            if child.name not in known:
+                expected = ", ".join(f"`<{each}>`" for each in known) or "no elements"
+                self.refuse(child.location, f"`<{child.name}>` in {where}", expected, nearest(child.name, known))
+
+    def refuse(self, place: Location, found: str, expected: str, near: tuple[str, ...]) -> None:
+        self.problems.append(
+            XML_NOT_UNDERSTOOD(
+                place, found=found, expected=expected, nearest=near, remedy="Correct it, or take it out."
+            )
+        )
+
+    def once(self, entries: Iterable[tuple[ScalarNode, Node]]) -> list[tuple[ScalarNode, Node]]:
+        firsts: dict[str, tuple[ScalarNode, Node]] = {}
+        for entry in entries:
+            key = entry[0]
+            if firsts.setdefault(key.text, entry) is not entry:
+                line = firsts[key.text][0].location.line
+                self.problems.append(NAME_TWICE(key.location, name=key.text, line=line))
+        return list(firsts.values())
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The nodes that an element of XML has in YAML, at the place of the element.
+
+
+def word(element: Element, text: str) -> ScalarNode:
+    """A key that the YAML of an element has, at the element's name."""
+    return ScalarNode(text, text, "", element.source, element.start + 1, element.start + 1 + len(element.name))
+
+
+def mapping_of(
+    element: Element, entries: Iterable[tuple[ScalarNode, Node]], under: ScalarNode | None = None
+) -> MappingNode:
+    return MappingNode(tuple(entries), under, element.source, element.start, element.end)
+
+
+def list_of(element: Element, items: Iterable[Node]) -> SequenceNode:
+    return SequenceNode(tuple(items), None, element.source, element.start, element.end)
+
+
+def plain(scalar: ScalarNode) -> ScalarNode:
+    """What stands for a number, a boolean or nothing where plain text would."""
+    return replace(scalar, value=resolve(scalar.text), style="")
+
+
+def value_of(scalar: ScalarNode) -> Node:
+    """A value in JSON, or what plain text stands for."""
+    if scalar.text[:1] not in ('"', "[", "{"):
+        return plain(scalar)
+    try:
+        return placed(json.loads(scalar.text), scalar)
+    except (ValueError, RecursionError):
+        return scalar
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Contexts in XML: the files ``contexts/*.xml``, read into the nodes that the same context has in YAML.
+#
+# So everything after this is one way, and both forms give equal contexts. What somebody writes who is used to classes,
+# ``com.acme.us.PositionUpdate``, names a type or function of the project by its last part, or by its ``alias``; no
+# code is loaded. Which elements there are is :mod:`situ.contexts.xml_form`; this module gives them their
+# meaning.
 
 _NAME = re.compile(rf"(?:{ROOT_PREFIX})?[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _MAPPED_FORMS = ("from", "expr", "default")
@@ -30,24 +167,24 @@ _MAPPED_FORMS = ("from", "expr", "default")
 class XmlDocument(Document):
     """A context from XML: the nodes of its YAML, and the types and functions that it only refers to."""
 
-    types: tuple[Scalar, ...] = ()
-    functions: tuple[Scalar, ...] = ()
+    types: tuple[ScalarNode, ...] = ()
+    functions: tuple[ScalarNode, ...] = ()
 
 
-def parse_context_xml(data: str | bytes, file: str, limits: Limits = Limits()) -> XmlDocument:  # noqa: B008
+def parse_context_xml(data: str | bytes, file: str, limits: DocumentLimits = DocumentLimits()) -> XmlDocument:  # noqa: B008
     """The document that declares the context of an XML file. Whatever it is, the answer is nodes or problems."""
     read = parse_xml(data, file, limits)
     if read.problems:
         return XmlDocument(file=file, root=None, problems=read.problems)
-    return _Reading(file, read.elements, limits).document()
+    return _XmlReader(file, read.elements, limits).document()
 
 
 def check_references(documents: Iterable[Document], contexts: Contexts, problems: Problems) -> None:
     """Report types and functions that files in XML refer to and that are not there, unless that has been said."""
     said = {(each.location.file, each.values.get("name")) for each in problems.errors if each.location is not None}
     for document in documents:
-        written = document.root.get("context") if isinstance(document.root, Mapping) else None
-        context = contexts.get(written.text) if isinstance(written, Scalar) else None
+        written = document.root.get("context") if isinstance(document.root, MappingNode) else None
+        context = contexts.get(written.text) if isinstance(written, ScalarNode) else None
         if not isinstance(document, XmlDocument) or context is None or contexts.faulty.get(context.id, 0) is None:
             continue
         types = {**context.root.types.types, **context.types.types}
@@ -61,15 +198,15 @@ def check_references(documents: Iterable[Document], contexts: Contexts, problems
                 problems.add(UNKNOWN_FUNCTION(function.location, name=name, context=context.id, nearest=near))
 
 
-class _Reading:
+class _XmlReader:
     """Goes through all elements; what is not understood is noted and left out."""
 
-    def __init__(self, file: str, elements: tuple[Element, ...], limits: Limits) -> None:
+    def __init__(self, file: str, elements: tuple[Element, ...], limits: DocumentLimits) -> None:
         self._file, self._elements, self._most = file, elements, limits.problems
         self._faults = ElementFaults()
-        self._names = Names.of(elements)
-        self._types: list[Scalar] = []
-        self._functions: list[Scalar] = []
+        self._names = XmlNames.of(elements)
+        self._types: list[ScalarNode] = []
+        self._functions: list[ScalarNode] = []
         self._sections: dict[str, list[Any]] = {}
         self._firsts: dict[str, Element] = {}
 
@@ -90,7 +227,7 @@ class _Reading:
             self._faults.refuse(place, "nothing is there", "`<context id=…>`", SECTIONS)
             return None
         first = self._elements[0]
-        entries: list[tuple[Scalar, Node]] = []
+        entries: list[tuple[ScalarNode, Node]] = []
         sections: tuple[Element, ...] = self._elements
         if first.name == "context":
             for other in self._elements[1:]:
@@ -128,7 +265,7 @@ class _Reading:
                 if found is not None:
                     collected.append(found)
 
-    def _collected(self) -> Iterator[tuple[Scalar, Node]]:
+    def _collected(self) -> Iterator[tuple[ScalarNode, Node]]:
         for name in ("units", "types", "events"):
             if self._sections.get(name):
                 yield (
@@ -146,10 +283,10 @@ class _Reading:
 
     # ── types and units ───────────────────────────────────────────────────────────────────────────
 
-    def _unit(self, unit: Element) -> tuple[Scalar, Node]:
+    def _unit(self, unit: Element) -> tuple[ScalarNode, Node]:
         return unit.attributes["name"][1], unit.attributes["kind"][1]
 
-    def _type(self, type: Element) -> tuple[Scalar, Node] | None:
+    def _type(self, type: Element) -> tuple[ScalarNode, Node] | None:
         name, above = type.get("name"), type.get("extends")
         if name is None:
             self._refer_to_type(type)
@@ -167,13 +304,13 @@ class _Reading:
         else:
             self._types.append(self._scalar(type.text))
 
-    def _attribute(self, attribute: Element) -> tuple[Scalar, Node]:
+    def _attribute(self, attribute: Element) -> tuple[ScalarNode, Node]:
         name, type = attribute.attributes["name"][1], attribute.attributes["type"][1]
         unit, optional, default = attribute.get("unit"), attribute.get("optional"), attribute.get("default")
         if default is None and (optional is None or optional.text in ("true", "false")):
             words = ("optional ",) if optional is not None and optional.text == "true" else ()
             return name, compose(*words, self._short(type), *((" ", unit) if unit is not None else ()))
-        entries: list[tuple[Scalar, Node]] = [(word(attribute, "type"), self._scalar(type))]
+        entries: list[tuple[ScalarNode, Node]] = [(word(attribute, "type"), self._scalar(type))]
         entries += [(word(attribute, "unit"), unit)] if unit is not None else []
         entries += [(word(attribute, "optional"), plain(optional))] if optional is not None else []
         entries += [(word(attribute, "default"), value_of(default))] if default is not None else []
@@ -191,7 +328,7 @@ class _Reading:
         if direction is None:
             return None
         arrow = " <-> " if direction == "both" else " -> "
-        entries: list[tuple[Scalar, Node]] = [
+        entries: list[tuple[ScalarNode, Node]] = [
             (word(mapping, direction), compose(self._short(source), arrow, self._short(target)))
         ]
         attributes = [each for child in mapping.children if (each := self._mapped(child)) is not None]
@@ -199,7 +336,7 @@ class _Reading:
             entries.append((word(mapping, "attributes"), mapping_of(mapping, self._faults.once(attributes))))
         return mapping_of(mapping, entries)
 
-    def _mapped(self, attribute: Element) -> tuple[Scalar, Node] | None:
+    def _mapped(self, attribute: Element) -> tuple[ScalarNode, Node] | None:
         if not self._faults.check(attribute, "mapping attribute"):
             return None
         given = [each for each in _MAPPED_FORMS if each in attribute.attributes]
@@ -215,7 +352,7 @@ class _Reading:
         node = value_of(value) if given[0] == "default" else value
         return name, mapping_of(attribute, [(word(attribute, given[0]), node)], under=name)
 
-    def _rule(self, rule: Element, inherited: Scalar | None) -> tuple[str, Scalar] | None:
+    def _rule(self, rule: Element, inherited: ScalarNode | None) -> tuple[str, ScalarNode] | None:
         pattern, function = rule.attributes["pattern"][1], rule.attributes["function"][1]
         written = rule.get("dir") or inherited
         direction = self._direction(written, tuple(each for each in DIRECTIONS if each != "both")) if written else ""
@@ -226,20 +363,20 @@ class _Reading:
         named = self._names.function(function)
         return None if direction is None else (direction, compose(self._short(pattern), " -> ", named))
 
-    def _rules(self, section: Element, rules: list[tuple[str, Scalar]]) -> Node:
+    def _rules(self, section: Element, rules: list[tuple[str, ScalarNode]]) -> Node:
         if all(not direction for direction, _ in rules):
             return list_of(section, [rule for _, rule in rules])
         for direction, rule in rules:
             if not direction:
                 form = "`dir=` in every rule or in none"
                 self._faults.refuse(rule.location, "a rule without a direction beside others that have one", form, ())
-        entries: list[tuple[Scalar, Node]] = []
+        entries: list[tuple[ScalarNode, Node]] = []
         for wanted in ("out", "in"):
             under = [rule for direction, rule in rules if direction == wanted]
             entries += [(word(section, wanted), list_of(section, under))] if under else []
         return mapping_of(section, entries)
 
-    def _direction(self, written: Scalar, known: tuple[str, ...]) -> str | None:
+    def _direction(self, written: ScalarNode, known: tuple[str, ...]) -> str | None:
         if written.text not in known:
             found, expected = f"the direction `{written.text}`", ", ".join(f"`{each}`" for each in known)
             self._faults.refuse(written.location, found, expected, nearest(written.text, known))
@@ -248,7 +385,7 @@ class _Reading:
 
     # ── functions ─────────────────────────────────────────────────────────────────────────────────
 
-    def _function(self, function: Element) -> tuple[Scalar, Node] | None:
+    def _function(self, function: Element) -> tuple[ScalarNode, Node] | None:
         name, signature = function.attributes["name"][1], function.get("signature")
         if signature is None:
             self._refer_to_function(function)
@@ -257,7 +394,7 @@ class _Reading:
             self._faults.refuse(
                 function.attributes["class"][0].location, "a class beside a signature", "one of both", ()
             )
-        body: list[tuple[Scalar, Node]] = [(word(function, "signature"), self._scalar(signature))]
+        body: list[tuple[ScalarNode, Node]] = [(word(function, "signature"), self._scalar(signature))]
         for each in ("time", "key", "nulls", "inverse", "value", "expr"):
             body += [(word(function, each), value)] if (value := function.get(each)) is not None else []
         for each in ("missing", "lossy"):
@@ -271,7 +408,7 @@ class _Reading:
             rows = [self._row(child, below) for child in function.children if child.name == each]
             known = [row for row in rows if row is not None]
             body += [(word(function, each), mapping_of(function, self._faults.once(known)))] if known else []
-        if [key.text for key, _ in body] == ["signature", "expr"] and isinstance(body[1][1], Scalar):
+        if [key.text for key, _ in body] == ["signature", "expr"] and isinstance(body[1][1], ScalarNode):
             return name, compose(self._short(signature), " = ", body[1][1])
         return name, mapping_of(function, self._faults.once(body), under=name)
 
@@ -287,11 +424,11 @@ class _Reading:
         else:
             self._functions.append(compose(self._names.function(name)))
 
-    def _row(self, row: Element, below: str) -> tuple[Scalar, Node] | None:
+    def _row(self, row: Element, below: str) -> tuple[ScalarNode, Node] | None:
         """The row of a table or state that a function reads, with the expressions of its keys or what it keeps."""
         if not self._faults.check(row, row.name):
             return None
-        entries: list[tuple[Scalar, Node]] = []
+        entries: list[tuple[ScalarNode, Node]] = []
         for each in (*ELEMENTS[row.name].required[1:], *ELEMENTS[row.name].optional):
             value = row.get(each)
             if value is not None:
@@ -305,8 +442,43 @@ class _Reading:
         entries.append((word(row, below), mapping_of(row, self._faults.once(named))))
         return row.attributes["name"][1], mapping_of(row, entries)
 
-    def _short(self, scalar: Scalar) -> list[Part]:
+    def _short(self, scalar: ScalarNode) -> list[TextPart]:
         return short_parts(scalar, self._names)
 
-    def _scalar(self, scalar: Scalar) -> Scalar:
+    def _scalar(self, scalar: ScalarNode) -> ScalarNode:
         return compose(self._short(scalar))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# A context that was written otherwise, as the YAML of a file of ``contexts/``.
+
+_UNSEEN = re.compile("[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+"""What can only be written as an escape."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes what our reader reads: nothing by reference, in quotes what would be taken for another value."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  the library asks about each value
+        return True
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    style = None
+    if _UNSEEN.search(text):
+        style = '"'
+    elif resolve(text) != text:
+        style = "'"
+    elif "\n" in text:
+        style = "|"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def as_yaml(document: Document) -> str:
+    """The file that declares the same; nothing for a document that has no meaning."""
+    if document.root is None:
+        return ""
+    return yaml.dump(to_data(document.root), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=112)

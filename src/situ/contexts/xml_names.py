@@ -11,26 +11,26 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from situ.documents import Scalar
-from situ.documents.nodes import Piece
-from situ.documents.xml_text import Element
-from situ.types.syntax import ROOT_PREFIX
+from situ.lang.documents import ScalarNode
+from situ.lang.documents.nodes import Piece
+from situ.lang.documents.xml_text import Element
+from situ.lang.types.model import ROOT_PREFIX
 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 
 
-class Part(NamedTuple):
+class TextPart(NamedTuple):
     """A stretch of a text with the stretch of the file that it comes from."""
 
     text: str
-    scalar: Scalar
+    scalar: ScalarNode
     start: int
     end: int
     verbatim: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Names:
+class XmlNames:
     """Name as written → name in the project, for types and for functions."""
 
     types: Mapping[str, str]
@@ -38,7 +38,7 @@ class Names:
     pattern: re.Pattern[str] | None = None
 
     @classmethod
-    def of(cls, elements: Iterable[Element]) -> Names:
+    def of(cls, elements: Iterable[Element]) -> XmlNames:
         types: dict[str, str] = {}
         functions: dict[str, str] = {}
         for element in _below(elements):
@@ -62,26 +62,26 @@ class Names:
         pattern = re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, longest))})(?!\w)") if types else None
         return cls(types=types, functions=functions, pattern=pattern)
 
-    def function(self, written: Scalar) -> list[Part]:
+    def function(self, written: ScalarNode) -> list[TextPart]:
         """The name of a function in the project."""
         name = self.functions.get(written.text, _last(written.text))
         start, end = _inside(written)
-        return [Part(name, written, start, end, name == written.text)]
+        return [TextPart(name, written, start, end, name == written.text)]
 
 
-def short_parts(scalar: Scalar, names: Names) -> list[Part]:
+def short_parts(scalar: ScalarNode, names: XmlNames) -> list[TextPart]:
     """The text with the names of the project in it."""
     start, end = _inside(scalar)
     exact = scalar.source.text[start:end] == scalar.text
     if names.pattern is None or names.pattern.search(scalar.text) is None:
-        return [Part(scalar.text, scalar, start, end, exact)]
-    parts: list[Part] = []
+        return [TextPart(scalar.text, scalar, start, end, exact)]
+    parts: list[TextPart] = []
     position = 0
 
     def add(text: str, first: int, last: int, *, verbatim: bool) -> None:
         if text:
             place = (start + first, start + last) if exact else (start, end)
-            parts.append(Part(text, scalar, *place, exact and verbatim))
+            parts.append(TextPart(text, scalar, *place, exact and verbatim))
 
     for found in names.pattern.finditer(scalar.text):
         add(scalar.text[position : found.start()], position, found.start(), verbatim=True)
@@ -93,19 +93,19 @@ def short_parts(scalar: Scalar, names: Names) -> list[Part]:
     return parts
 
 
-def compose(*pieces: str | Scalar | list[Part]) -> Scalar:
+def compose(*pieces: str | ScalarNode | list[TextPart]) -> ScalarNode:
     """One text of several, each of which still knows where it was written."""
-    parts: list[Part | str] = []
+    parts: list[TextPart | str] = []
     for piece in pieces:
-        if isinstance(piece, Scalar):
+        if isinstance(piece, ScalarNode):
             start, end = _inside(piece)
             exact = piece.source.text[start:end] == piece.text
-            parts.append(Part(piece.text, piece, start, end, exact))
+            parts.append(TextPart(piece.text, piece, start, end, exact))
         elif isinstance(piece, str):
             parts.append(piece)
         else:
             parts += piece
-    written = [part for part in parts if isinstance(part, Part)]
+    written = [part for part in parts if isinstance(part, TextPart)]
     if len(parts) == 1 and written[0].text == written[0].scalar.text:
         return written[0].scalar
     source = written[0].scalar.source
@@ -113,15 +113,17 @@ def compose(*pieces: str | Scalar | list[Part]) -> Scalar:
     result: list[Piece] = []
     length, here = 0, written[0].start
     for part in parts:
-        text = part.text if isinstance(part, Part) else part
-        first, last, verbatim = (part.start, part.end, part.verbatim) if isinstance(part, Part) else (here, here, False)
+        text = part.text if isinstance(part, TextPart) else part
+        first, last, verbatim = (
+            (part.start, part.end, part.verbatim) if isinstance(part, TextPart) else (here, here, False)
+        )
         if text:
             result.append(Piece(length, first - start, last - start, verbatim))
         length, here = length + len(text), last
-    text = "".join(part.text if isinstance(part, Part) else part for part in parts)
+    text = "".join(part.text if isinstance(part, TextPart) else part for part in parts)
     raw = source.text[start:end]
-    whole = Scalar(raw, raw, "", source, start, end)
-    return Scalar(text, text, "", source, start, end, whole, tuple(result))
+    whole = ScalarNode(raw, raw, "", source, start, end)
+    return ScalarNode(text, text, "", source, start, end, whole, tuple(result))
 
 
 def _below(elements: Iterable[Element]) -> Iterator[Element]:
@@ -130,7 +132,7 @@ def _below(elements: Iterable[Element]) -> Iterator[Element]:
         yield from _below(element.children)
 
 
-def _introduce(names: dict[str, str], written: Scalar | None, alias: Scalar | None) -> None:
+def _introduce(names: dict[str, str], written: ScalarNode | None, alias: ScalarNode | None) -> None:
     """Every name with dots in a text that holds types; an alias belongs to the text as a whole."""
     if written is None:
         return
@@ -144,6 +146,6 @@ def _last(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _inside(scalar: Scalar) -> tuple[int, int]:
+def _inside(scalar: ScalarNode) -> tuple[int, int]:
     """Where the text itself stands, without its quotes."""
     return (scalar.start + 1, scalar.end - 1) if scalar.quoted else (scalar.start, scalar.end)

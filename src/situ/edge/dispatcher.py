@@ -1,56 +1,252 @@
-"""From the logs to the subscribers: events that are stored are routed and delivered, in the order of the log.
-
-A cursor follows what is delivered. What lies behind it when a process starts was stored and not, or not certainly,
-delivered: it is routed again. Repeats that this makes end at the ids of messages and in the windows of clients;
-volatile subscriptions, which promise nothing over a crash, get none of it.
-"""
+"""How far the edge engine is, on disk: what is routed of the root log and of the dead letters, and of each client."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import time
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from situ.bus.interface import Ack, Bus
-from situ.bus.names import Names
-from situ.bus.packing import pack_dead
-from situ.deployment.former_terms import in_terms_of_now
-from situ.deployment.holding import Holding, Said, Tag
-from situ.deployment.letters import letter
-from situ.deployment.plan import Plan
-from situ.deployment.shaping import Shaped, Shaping
-from situ.deployment.takeover import Left
-from situ.deployment.wording import Worded
-from situ.edge import deliver
-from situ.edge.cursor import Cursor
-from situ.edge.epochs import learn_epochs
-from situ.edge.interpret import word
-from situ.edge.measure import Measuring
-from situ.edge.mistakes import Mistakes
-from situ.edge.recalling import recall
-from situ.edge.root_log import place, read_lines
-from situ.edge.route import route
-from situ.edge.shape import ShapingFile, shape, show_again
-from situ.errors import SituError
-from situ.event.isolation import failed, failure_of, is_of_event
+import msgspec
+
+from situ.bus.failure_log import InternalErrors
+from situ.bus.interface import Bus, StoreAck
+from situ.edge.measure import EdgeMeter
+from situ.event.failures import failed, failure_of, is_of_event
 from situ.event.message import Message
-from situ.event.row import Bad, Row
-from situ.quality.receipts import Events
-from situ.subscription.routing import Routed
+from situ.event.row import BadRow, Row
+from situ.event.subjects import BusNames, pack_dead
+from situ.lang.problems import SituError
+from situ.quality.measurement.acknowledgements import Events
+from situ.registry.past_scopes import learn_epochs
+from situ.routing.routing_table import RoutedRows
+from situ.stages import deliver
+from situ.stages.interpret_out import ConvertedDeliveries
+from situ.stages.pending_deliveries import DeliveryTag, PendingDeliveries, ReadyDeliveries
+from situ.stages.plan import Plan, interpret_out, route
+from situ.stages.root_log import dead_letter_line, place, read_lines, upgrade_message
+from situ.stages.shape import ShapedDeliveries, ShapeState
+from situ.stages.takeover import EngineHandover
 
 _log = logging.getLogger("situ.edge")
+
+
+class EdgeCursor:
+    """``root`` and ``dead`` are sequences of messages up to which everything is delivered; None: not known.
+
+    Messages are delivered in the order in which they were handed to the bus, which need not be that of the log: two
+    clients are stored side by side. What is delivered before something that stands before it in the log is remembered,
+    and the cursor stays: whoever goes on from it must not pass over anything.
+
+    ``highest`` is incarnation and number of the last event of each client that was routed, or begun to be: what comes
+    again from a client is told from what is new by it, also after a restart.
+    """
+
+    def __init__(self, file: Path | None) -> None:
+        self.root: int | None = None
+        self.dead: int | None = None
+        self.highest: dict[str, tuple[int, int]] = {}
+        self._ahead: dict[str, set[int]] = {"root": set(), "dead": set()}
+        self._file = file
+        self._saved: tuple[int | None, int | None] = (None, None)
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            self._load(file)
+
+    def _load(self, file: Path) -> None:
+        try:
+            known = json.loads(file.read_text())
+            highest = {str(client): (int(one), int(two)) for client, (one, two) in known["highest"].items()}
+            self.root, self.dead, self.highest = int(known["root"]), int(known["dead"]), highest
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            _log.warning("%s cannot be read (%s): routing goes on behind the end of the log", file, error)
+
+    def deliver(self, log: str, seq: int) -> None:
+        """A message of one of the logs is delivered."""
+        at: int | None = getattr(self, log)
+        ahead = self._ahead[log]
+        if at is None:
+            at = seq - 1
+        if seq > at:
+            ahead.add(seq)
+        while at + 1 in ahead:
+            at += 1
+            ahead.remove(at)
+        setattr(self, log, at)
+
+    def pass_over(self, log: str, seq: int) -> None:
+        """Everything up to this message is delivered, or there is nothing any more that could be."""
+        setattr(self, log, seq)
+        self._ahead[log] = {each for each in self._ahead[log] if each > seq}
+
+    def reached(self, client: str, incarnation: int, seq: int) -> bool:
+        """Whether this event of the client was routed."""
+        return (incarnation, seq) <= self.highest.get(client, (0, 0))
+
+    def reach(self, client: str, incarnation: int, seq: int) -> None:
+        if (incarnation, seq) > self.highest.get(client, (0, 0)):
+            self.highest[client] = (incarnation, seq)
+
+    def save(self) -> None:
+        if self._file is None or (self.root, self.dead) == self._saved:
+            return
+        new = self._file.with_suffix(".new")
+        with suppress(OSError):  # a full disk: what is routed again after a restart is known by its ids
+            new.write_text(json.dumps({"version": 1, "root": self.root, "dead": self.dead, "highest": self.highest}))
+            new.replace(self._file)
+            self._saved = (self.root, self.dead)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What conversions remember when an engine starts: read from the root log, as far back as it can still matter.
+
+
+async def recall_conversions(bus: Bus, plan: Plan, routed: int | None) -> None:
+    """Note what is in the log: for what comes in all of it, for deliveries up to the message routed last.
+
+    An event is stored when it comes, and its own time is not later than that by more than clocks may differ.
+    """
+    interpretation = plan.interpretation
+    interpretation.outgoing.holds = True
+    if not interpretation.remembers:
+        return
+    stream = BusNames(plan.zone).root_stream
+    state = await bus.state(stream)
+    span = max(interpretation.incoming.span, interpretation.outgoing.span) + plan.deployment.settings.limits.ahead
+    first = max(await bus.find(stream, datetime.now(UTC) - span), state.first)
+    reached = state.last if routed is None or routed > state.last else routed
+    count = 0
+    async for stored in bus.read(stream, first, state.last):
+        rows, _ = read_lines(upgrade_message(stored, interpretation))
+        interpretation.incoming.note(rows)
+        if stored.seq <= reached:
+            interpretation.outgoing.note(rows)
+        count += len(rows)
+    if count:
+        _log.info("looked through %d events of the log for what is remembered", count)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Stage shape: what single subscriptions get of the events routed to them.
+#
+# What its filters remember follows the cursor: it is on disk as it was behind some message that is delivered, and what
+# came from there to the cursor is shown to the filters once more when a process starts. So a process that dies in the
+# midst of it decides everything again as it did.
+
+_VERSION = 1
+_SHARE = 20
+"""Of the time at most one part in so many goes into writing down."""
+
+
+def shape(shaping: ShapeState, rows: Sequence[Row], lines: Sequence[bytes], routed: RoutedRows) -> ShapedDeliveries:
+    """What is left of the deliveries of these rows. Events are as old as they were when they came."""
+    return shaping.shape(rows, lines, routed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What filters remembered behind a message, and how it is known that all before is delivered."""
+
+    content: bytes
+    is_delivered: Callable[[], bool]
+
+
+def shaping_text(seq: int, shaping: Mapping[str, Any]) -> bytes:
+    """What the file holds: what filters remember behind a message."""
+    return msgspec.json.encode({"version": _VERSION, "seq": seq, "shaping": shaping})
+
+
+class ShapeStateFile:
+    """What filters remember, on disk."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self._waiting: _Written | None = None
+        self._last = b""
+        self._next = 0.0
+
+    def is_due(self) -> bool:
+        """Whether it is time to write down what is remembered by now."""
+        return self._file is not None and self._waiting is None and time.monotonic() >= self._next
+
+    def note(self, seq: int, shaping: ShapeState, is_delivered: Callable[[], bool]) -> None:
+        """Take down what is remembered now, behind this message; it is written when that is delivered."""
+        began = time.monotonic()
+        self._waiting = _Written(shaping_text(seq, shaping.as_json()), is_delivered)
+        self._next = time.monotonic() + _SHARE * (time.monotonic() - began)
+
+    def write(self) -> None:
+        """Write down what can be."""
+        waiting = self._waiting
+        if self._file is None or waiting is None or not waiting.is_delivered():
+            return
+        self._waiting = None
+        if waiting.content == self._last:
+            return
+        beside = self._file.with_suffix(".new")
+        with suppress(OSError):  # a full disk: what is on it is older, and more of the log is read again
+            beside.write_bytes(waiting.content)
+            beside.replace(self._file)
+            self._last = waiting.content
+
+    def forget(self) -> None:
+        """Nothing is shaped any more."""
+        self._waiting, self._last = None, b""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.unlink(missing_ok=True)
+
+    def restore(self, shaping: ShapeState, plan: Plan) -> int | None:
+        """Go on with what is on disk; the message behind which it was remembered. None: there is nothing."""
+        self._waiting = None
+        if self._file is None or not self._file.exists():
+            return None
+        try:
+            content = msgspec.json.decode(self._file.read_bytes())
+            if content["version"] != _VERSION:
+                raise ValueError(f"its version is {content['version']}")
+            shaping.restore([content["shaping"]], plan)
+            return int(content["seq"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            _log.warning("%s cannot be read (%s): shaping begins anew", self._file, error)
+            shaping.restore([], plan)
+            return None
+
+
+async def replay_shapes(bus: Bus, plan: Plan, shaping: ShapeState, behind: int, until: int) -> None:
+    """Show filters what came behind one message, up to another that is delivered: they had passed it before."""
+    stream = BusNames(plan.zone).root_stream
+    async for stored in bus.read(stream, behind + 1, until):
+        rows, lines = read_lines(upgrade_message(stored, plan.interpretation))
+        await learn_epochs(bus, plan, rows)
+        lines = place(rows, lines, stored.seq)
+        shape(shaping, rows, lines, plan.routing.route(rows, queued=True))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# From the logs to the subscribers: events that are stored are routed and delivered, in the order of the log.
+#
+# A cursor follows what is delivered. What lies behind it when a process starts was stored and not, or not certainly,
+# delivered: it is routed again. Repeats that this makes end at the ids of messages and in the windows of clients;
+# volatile subscriptions, which promise nothing over a crash, get none of it.
+
 _MOST_UNDER_WAY = 256
 
 ROOT, DEAD = "root", "dead"
 
 
 @dataclass(slots=True)
-class Counts:
+class EdgeCounts:
     """What was done since the start."""
 
     types: Counter[str] = field(default_factory=Counter)
@@ -74,7 +270,7 @@ class Counts:
 
 
 @dataclass(slots=True, eq=False)
-class _UnderWay(Tag):
+class _UnderWay(DeliveryTag):
     """A message of a log that is routed: what is to be stored for it, and how many of its deliveries are held.
 
     ``seq`` is None where time alone brought about that something is delivered.
@@ -82,7 +278,7 @@ class _UnderWay(Tag):
 
     log: str = ROOT
     seq: int | None = None
-    stores: list[asyncio.Future[Ack]] = field(default_factory=list)
+    stores: list[asyncio.Future[StoreAck]] = field(default_factory=list)
     delivered: bool = False
 
 
@@ -92,21 +288,21 @@ class Dispatcher:
     def __init__(
         self,
         bus: Bus,
-        cursor: Cursor,
+        cursor: EdgeCursor,
         shaping: Path | None = None,
-        measuring: Measuring | None = None,
-        mistakes: Mistakes | None = None,
+        measuring: EdgeMeter | None = None,
+        mistakes: InternalErrors | None = None,
     ) -> None:
-        self.counts = Counts()
-        self._mistakes = mistakes or Mistakes(_log)
+        self.counts = EdgeCounts()
+        self._mistakes = mistakes or InternalErrors(_log)
         self.counts.failures = self._mistakes.counts
         self._measuring = measuring
         self.cursor = cursor
         self._bus = bus
         self._under_way: deque[_UnderWay] = deque()
-        self._holding: Holding | None = None
-        self._shaping = Shaping()
-        self._shaping_file = ShapingFile(shaping)
+        self._holding: PendingDeliveries | None = None
+        self._shaping = ShapeState()
+        self._shaping_file = ShapeStateFile(shaping)
         self._plan: Plan | None = None
         """By which is shaped."""
         self._seq = 0
@@ -167,7 +363,7 @@ class Dispatcher:
         if message.log != ROOT:
             self._mistakes.note(error, "deliver dead letter")
             return
-        bad: list[Bad] = []
+        bad: list[BadRow] = []
         alone = len(rows) > 1 and not self._may_wait(plan) and not plan.shapes.by_id
         for row, line in zip(rows, lines, strict=True):
             try:
@@ -183,7 +379,7 @@ class Dispatcher:
         message.waiting += 1
         self._under_way.append(message)
 
-    def _shape(self, seq: int, rows: Sequence[Row], lines: Sequence[bytes], routed: Routed) -> Shaped:
+    def _shape(self, seq: int, rows: Sequence[Row], lines: Sequence[bytes], routed: RoutedRows) -> ShapedDeliveries:
         self._seq = seq
         return shape(self._shaping, rows, lines, routed)
 
@@ -191,11 +387,11 @@ class Dispatcher:
         """Whether deliveries may wait for what is remembered; what waits is let go by a plan that remembers nothing."""
         return self._holding is not None and (bool(len(self._holding)) or plan.interpretation.remembers)
 
-    async def _deliver_now(self, message: _UnderWay, shaped: Shaped, plan: Plan, *, live: bool) -> None:
-        worded = self._shaping.mark(shaped.rows, word(shaped.rows, shaped.lines, shaped.routed, plan))
+    async def _deliver_now(self, message: _UnderWay, shaped: ShapedDeliveries, plan: Plan, *, live: bool) -> None:
+        worded = self._shaping.mark(shaped.rows, interpret_out(shaped.rows, shaped.lines, shaped.routed, plan))
         await self._deliver(message, shaped.rows, worded, plan, live=live)
 
-    async def _deliver_said(self, all_said: Iterable[Said], plan: Plan, *, live: bool) -> None:
+    async def _deliver_said(self, all_said: Iterable[ReadyDeliveries], plan: Plan, *, live: bool) -> None:
         for said in all_said:
             assert isinstance(said.tag, _UnderWay)
             await self._deliver(said.tag, said.rows, self._shaping.mark(said.rows, said.worded), plan, live=live)
@@ -214,7 +410,7 @@ class Dispatcher:
         if self._plan is not None and self._shaping.holds:
             await self._let_go(self._shaping.tick(now), self._plan)
 
-    async def _let_go(self, shaped: Shaped, plan: Plan) -> None:
+    async def _let_go(self, shaped: ShapedDeliveries, plan: Plan) -> None:
         if not shaped.rows:
             return
         message = _UnderWay()
@@ -245,7 +441,7 @@ class Dispatcher:
         self._shaping_file.note(seq, self._shaping, is_delivered)
 
     async def _deliver(
-        self, message: _UnderWay, rows: Sequence[Row], worded: Worded, plan: Plan, *, live: bool
+        self, message: _UnderWay, rows: Sequence[Row], worded: ConvertedDeliveries, plan: Plan, *, live: bool
     ) -> None:
         counts = self.counts
         counts.originals.update(worded.originals)
@@ -275,12 +471,14 @@ class Dispatcher:
         elif bad:
             self._untold(bad)
 
-    def _untold(self, bad: Sequence[Bad]) -> None:
+    def _untold(self, bad: Sequence[BadRow]) -> None:
         """Dead letters that some do not get to know of: they are in the log of these all the same."""
         self._mistakes.of_events(bad)
         self._mistakes.counts["deliver dead letter"] += len(bad)
 
-    def _deliverable(self, rows: Sequence[Row], worded: Worded, plan: Plan, bad: list[Bad]) -> Worded:
+    def _deliverable(
+        self, rows: Sequence[Row], worded: ConvertedDeliveries, plan: Plan, bad: list[BadRow]
+    ) -> ConvertedDeliveries:
         """What can be put into messages; the rows of which that is not so are ``bad``."""
         fine = set()
         for index in sorted({each[0] for each in worded.durable} | {each[0] for each in worded.live}):
@@ -294,8 +492,8 @@ class Dispatcher:
         return _only(worded, fine)
 
     async def _store(
-        self, rows: Sequence[Row], worded: Worded, messages: Sequence[Message], groups: Counter[str]
-    ) -> list[asyncio.Future[Ack]]:
+        self, rows: Sequence[Row], worded: ConvertedDeliveries, messages: Sequence[Message], groups: Counter[str]
+    ) -> list[asyncio.Future[StoreAck]]:
         """Hand over what readers acknowledge; where that is counted, note what is stored of whom."""
         stores = [await self._bus.store(each) for each in messages]
         if self._measuring is not None and self._measuring.counts:
@@ -303,7 +501,7 @@ class Dispatcher:
                 store.add_done_callback(partial(self._measuring.note, group, events))
         return stores
 
-    def _origins(self, rows: Sequence[Row], worded: Worded, groups: Counter[str]) -> dict[str, Events]:
+    def _origins(self, rows: Sequence[Row], worded: ConvertedDeliveries, groups: Counter[str]) -> dict[str, Events]:
         """Group → whose events it gets, in the order in which messages are made of them."""
         assert self._measuring is not None
         whom = self._measuring.whom
@@ -318,16 +516,16 @@ class Dispatcher:
             own[group].append(rows[index])
         return {group: whom.origins(each) for group, each in own.items()}
 
-    async def _refuse(self, bad: Sequence[Bad], plan: Plan, *, live: bool) -> list[asyncio.Future[Ack]]:
+    async def _refuse(self, bad: Sequence[BadRow], plan: Plan, *, live: bool) -> list[asyncio.Future[StoreAck]]:
         """What cannot be put in somebody's terms is a dead letter, and a dead letter is an event itself."""
         self.counts.dead.update(each.errors[0][0] for each in bad)
         self._mistakes.of_events(bad)
-        stores: list[asyncio.Future[Ack]] = []
+        stores: list[asyncio.Future[StoreAck]] = []
         for each in bad:
-            message = pack_dead(Names(plan.zone), each, letter(each, each.recv, plan))
+            message = pack_dead(BusNames(plan.zone), each, dead_letter_line(each, each.recv, plan))
             stores.append(await self._bus.store(message))
             rows, lines = read_lines(message)
-            worded = word(rows, lines, route(rows, plan, queued=True), plan)
+            worded = interpret_out(rows, lines, route(rows, plan, queued=True), plan)
             if worded.bad:
                 self._untold(worded.bad)
             queued = deliver.durable(rows, worded, plan)
@@ -337,7 +535,7 @@ class Dispatcher:
                     await self._bus.send(sent)
         return stores
 
-    async def refuse(self, bad: Sequence[Bad], plan: Plan) -> None:
+    async def refuse(self, bad: Sequence[BadRow], plan: Plan) -> None:
         """Events that are in the log and go no further somewhere else; their letters are stored when this returns."""
         for store in await self._refuse(bad, plan, live=True):
             await store
@@ -360,7 +558,7 @@ class Dispatcher:
             if first.seq is not None:
                 self.cursor.deliver(first.log, first.seq)
 
-    def leave(self, left: Left) -> Left:
+    def leave(self, left: EngineHandover) -> EngineHandover:
         """What another engine needs of this, too: which deliveries wait, and what filters remember."""
         waiting = self._holding.as_json() if self._holding is not None else ()
         return replace(left, waiting=waiting, shaping={} if self._shaping.is_empty else self._shaping.as_json())
@@ -368,24 +566,24 @@ class Dispatcher:
     async def recover(self, plan: Plan) -> None:
         """Route what is in the logs behind the cursor."""
         self._under_way.clear()
-        self._holding = Holding(plan.interpretation.outgoing)
-        await recall(self._bus, plan, self.cursor.root)
+        self._holding = PendingDeliveries(plan.interpretation.outgoing)
+        await recall_conversions(self._bus, plan, self.cursor.root)
         await self._recover_shaping(plan)
-        root = await self._recover(ROOT, Names(plan.zone).root_stream, self.cursor.root, plan)
+        root = await self._recover(ROOT, BusNames(plan.zone).root_stream, self.cursor.root, plan)
         if not self._under_way:  # else something is held, and what settles it moves the cursor
             self.cursor.pass_over(ROOT, root)
-        self.cursor.pass_over(DEAD, await self._recover(DEAD, Names(plan.zone).dead_stream, self.cursor.dead, plan))
+        self.cursor.pass_over(DEAD, await self._recover(DEAD, BusNames(plan.zone).dead_stream, self.cursor.dead, plan))
         self.cursor.save()
 
     async def _recover_shaping(self, plan: Plan) -> None:
         """Have filters remember what they did at the cursor."""
-        self._shaping, self._plan = Shaping(), None
+        self._shaping, self._plan = ShapeState(), None
         behind, reached = self._shaping_file.restore(self._shaping, plan), self.cursor.root
         self._seq = reached or 0
         released, by = self._shaping.adopt(plan)
         self._plan = plan
         if behind is not None and reached is not None and plan.shapes.by_id:
-            await show_again(self._bus, plan, self._shaping, behind, reached)
+            await replay_shapes(self._bus, plan, self._shaping, behind, reached)
         self._shaping.dropped = self.counts.dropped
         await self._let_go(released, by)
         await self.settle(most=0)
@@ -403,7 +601,7 @@ class Dispatcher:
             self.cursor.pass_over(log, state.first - 1)
         count = 0
         async for stored in self._bus.read(stream, reached + 1, state.last):
-            rows, lines = read_lines(in_terms_of_now(stored, plan.interpretation))
+            rows, lines = read_lines(upgrade_message(stored, plan.interpretation))
             await learn_epochs(self._bus, plan, rows)
             if log == ROOT:
                 self.cursor.reach(rows[-1].client, rows[-1].incarnation, rows[-1].seq)
@@ -416,12 +614,12 @@ class Dispatcher:
         return state.last
 
 
-def _only(worded: Worded, places: Collection[int]) -> Worded:
+def _only(worded: ConvertedDeliveries, places: Collection[int]) -> ConvertedDeliveries:
     """The deliveries of these rows."""
     durable = [each for each in worded.durable if each[0] in places]
     live = [each for each in worded.live if each[0] in places]
     return replace(worded, durable=durable, live=live)
 
 
-def _unshaped(rows: Sequence[Row], lines: Sequence[bytes], plan: Plan) -> Shaped:
-    return Shaped(rows=rows, lines=lines, routed=route(rows, plan, queued=True))
+def _unshaped(rows: Sequence[Row], lines: Sequence[bytes], plan: Plan) -> ShapedDeliveries:
+    return ShapedDeliveries(rows=rows, lines=lines, routed=route(rows, plan, queued=True))

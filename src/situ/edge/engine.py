@@ -18,41 +18,32 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from situ.bus.interface import Ack, Bus
-from situ.bus.measured import measured_publishers
-from situ.bus.names import Names
-from situ.bus.packing import portions
-from situ.catalogue import ENGINE_FAILED
-from situ.deployment import Deployment
-from situ.deployment.former_terms import in_terms_of_now, ingress_rows, origin_of
-from situ.deployment.happening import Published
-from situ.deployment.interpreting import Interpretation
-from situ.deployment.plan import Plan, compile_plan
-from situ.deployment.takeover import Left
-from situ.deployment.tally import Watched
-from situ.edge.cursor import Cursor
-from situ.edge.decode import decode
+from situ.bus.event_loop import end
+from situ.bus.failure_log import InternalErrors
+from situ.bus.interface import Bus, StoreAck
+from situ.bus.measurement import measured_publishers
 from situ.edge.detect import END_WITHIN, EdgeDetection
-from situ.edge.dispatching import DEAD, ROOT, Counts, Dispatcher
-from situ.edge.ending import end
-from situ.edge.interpret import interpret
-from situ.edge.looking_up import EdgeTables
-from situ.edge.measure import Measuring, OnMeasured
-from situ.edge.mistakes import Mistakes
-from situ.edge.recovering import plan_of
-from situ.edge.root_log import dead_letters, place, read_lines, root_message
-from situ.edge.stamp import stamp
-from situ.errors import SituError
-from situ.event.intake import texts_of
-from situ.event.isolation import failed, failed_by, failed_text, is_of_event, written
-from situ.event.lines import decode_line, stored_lines
-from situ.event.message import COUNT, DEPLOYMENT, OWN, EventKey, Message, Stored, join_lines, message_id
-from situ.event.own_lines import put_parts, without_parts
-from situ.event.row import Bad, Row, origins_of
-from situ.overlay.messages import Dead, Said
-from situ.quality.whom import Whom
-from situ.registry.engines import engine_alive, report_adopted
-from situ.registry.snapshots import fetch_deployment, watch_deployments
+from situ.edge.detect_checkpoint import plan_of
+from situ.edge.dispatcher import DEAD, ROOT, Dispatcher, EdgeCounts, EdgeCursor
+from situ.edge.measure import EdgeMeter, OnMeasured
+from situ.edge.tables import EdgeTables
+from situ.event.failures import failed, failed_by, failed_text, is_of_event, written
+from situ.event.lines import decode_line, put_parts, stored_lines, without_parts
+from situ.event.message import COUNT, DEPLOYMENT, OWN, EventKey, Message, StoredMessage, join_lines, message_id
+from situ.event.row import BadRow, Row, origins_of
+from situ.event.subjects import BusNames, portions
+from situ.lang.catalogue import ENGINE_FAILED
+from situ.lang.problems import SituError
+from situ.model import Deployment
+from situ.protocol.messages import DeadEvent, Notice
+from situ.quality.measurement.meter import MeasuredPublishers
+from situ.registry.snapshots import engine_alive, fetch_deployment, report_adopted, watch_deployments
+from situ.stages.decode import texts_of
+from situ.stages.detect.situation_events import DetectionStatus, PolicyMessage
+from situ.stages.interpret import Interpretation
+from situ.stages.plan import Plan, compile_plan, decode, interpret, stamp
+from situ.stages.root_log import dead_letters, ingress_rows, origin_of, place, read_lines, root_message, upgrade_message
+from situ.stages.takeover import EngineHandover
 
 _log = logging.getLogger("situ.edge")
 _SAVE_EVERY = 0.5
@@ -79,13 +70,13 @@ class _Logged:
     plan: Plan
     rows: list[Row]
     lines: list[bytes]
-    stored: asyncio.Future[Ack] | None
-    letters: list[tuple[Message, asyncio.Future[Ack]]]
+    stored: asyncio.Future[StoreAck] | None
+    letters: list[tuple[Message, asyncio.Future[StoreAck]]]
     own: bool = False
     """Whether a policy said it."""
 
     @property
-    def stores(self) -> list[asyncio.Future[Ack]]:
+    def stores(self) -> list[asyncio.Future[StoreAck]]:
         letters = [future for _, future in self.letters]
         return letters if self.stored is None else [*letters, self.stored]
 
@@ -96,7 +87,7 @@ class _Taken:
 
     good: list[Row]
     lines: list[bytes]
-    bad: list[Bad]
+    bad: list[BadRow]
     last: int
 
     def add(self, other: _Taken) -> None:
@@ -116,9 +107,9 @@ class EdgeEngine:
         self._bus = bus
         self._router = router
         own = folder / ".situ" / "edge" if folder is not None else None
-        self._cursor = Cursor(own / "cursor.json" if own is not None else None)
-        self._measuring = Measuring(bus)
-        self.mistakes = Mistakes(_log)
+        self._cursor = EdgeCursor(own / "cursor.json" if own is not None else None)
+        self._measuring = EdgeMeter(bus)
+        self.mistakes = InternalErrors(_log)
         shaping = own / "shaping.json" if own is not None else None
         self._dispatcher = Dispatcher(bus, self._cursor, shaping, self._measuring, self.mistakes)
         self._tables = EdgeTables(bus, folder or Path())
@@ -165,11 +156,11 @@ class EdgeEngine:
         return 0.0
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> EdgeCounts:
         return self._dispatcher.counts
 
     @property
-    def watched(self) -> Watched:
+    def watched(self) -> DetectionStatus:
         return self._detection.watched
 
     # ── beginning and end ──
@@ -243,7 +234,7 @@ class EdgeEngine:
             if self._failed is not None and not self._failed.done():
                 self._failed.set_result(None)
 
-    async def hand_over(self) -> Left:
+    async def hand_over(self) -> EngineHandover:
         """Finish what a process before this one left, and give all that another engine needs to go on from there.
 
         Nobody else may put anything into the logs meanwhile.
@@ -258,7 +249,7 @@ class EdgeEngine:
         self._detection.cease()
         await self.stop(patient=True)
         interpretation = self._plan.interpretation
-        left = Left(
+        left = EngineHandover(
             root=self._cursor.root or 0,
             dead=self._cursor.dead or 0,
             highest=dict(self._cursor.highest),
@@ -289,7 +280,7 @@ class EdgeEngine:
 
     async def take(
         self, key: EventKey, count: int, body: bytes, received: int, *, own: bool = False
-    ) -> asyncio.Future[tuple[Dead, ...]]:
+    ) -> asyncio.Future[tuple[DeadEvent, ...]]:
         """Take a message in; the future is done when it is stored, with those of its events that are dead letters.
 
         Messages of a client are stored in the order of these calls. What detection here says is ``own``: nobody asks
@@ -310,7 +301,7 @@ class EdgeEngine:
         then: Callable[[_Logged], None] = lambda logged: None,
         *,
         own: bool = False,
-    ) -> tuple[list[_Logged], tuple[Dead, ...]]:
+    ) -> tuple[list[_Logged], tuple[DeadEvent, ...]]:
         """Hand what became of a message to the logs, and then to who is named; nothing if all of it was taken before.
 
         Several messages may be on their way here at a time; what is handed on comes in the order of the logs. Of an
@@ -364,7 +355,7 @@ class EdgeEngine:
         return [(some, root_message(rows[some], lines[some], "", self._router, plan)) for some in found]
 
     def _each_packed(
-        self, rows: list[Row], lines: list[bytes], plan: Plan, bad: list[Bad]
+        self, rows: list[Row], lines: list[bytes], plan: Plan, bad: list[BadRow]
     ) -> list[tuple[slice, Message]]:
         """A message for each event; those that cannot be put into one are ``bad``."""
         found = []
@@ -376,7 +367,7 @@ class EdgeEngine:
                 bad.append(failed(row, ROOT, error, row.data))
         return found
 
-    def _letters(self, bad: Sequence[Bad], plan: Plan) -> list[Message]:
+    def _letters(self, bad: Sequence[BadRow], plan: Plan) -> list[Message]:
         now = time.time_ns() // 1000
         try:
             return dead_letters(bad, now, plan)
@@ -416,7 +407,7 @@ class EdgeEngine:
         put_parts(rows, parts, key.seq)
         return self._sorted_in(rows, key, plan, own=own)
 
-    def _sorted_in(self, rows: list[Row | Bad], key: EventKey, plan: Plan, *, own: bool) -> _Taken:
+    def _sorted_in(self, rows: list[Row | BadRow], key: EventKey, plan: Plan, *, own: bool) -> _Taken:
         """Of decoded events, those that go into the log and those that do not, without what was taken before."""
         if self._cursor.reached(key.client, key.incarnation, key.seq):
             rows = [row for row in rows if not self._cursor.reached(row.client, row.incarnation, row.seq)]
@@ -445,7 +436,7 @@ class EdgeEngine:
 
         What is there already is known by the keys of its events; so this may be cut off anywhere and done again.
         """
-        stream = Names(plan.zone).in_stream
+        stream = BusNames(plan.zone).in_stream
         state = await self._bus.state(stream)
         if not state.messages:
             return
@@ -474,7 +465,7 @@ class EdgeEngine:
         await self._bus.purge(stream, state.last + 1)
         _log.info("%d events that were waiting in the ingress stream are in the root log", count)
 
-    def _each_sorted_in(self, rows: list[Row | Bad], key: EventKey, plan: Plan, *, own: bool) -> _Taken:
+    def _each_sorted_in(self, rows: list[Row | BadRow], key: EventKey, plan: Plan, *, own: bool) -> _Taken:
         """As :meth:`_sorted_in`; if an event makes that fail, each by itself, and that one is a dead letter."""
         try:
             return self._sorted_in(rows, key, plan, own=own)
@@ -486,7 +477,7 @@ class EdgeEngine:
             try:
                 one = self._sorted_in([row], replace(key, seq=row.seq), plan, own=own)
             except Exception as error:  # noqa: BLE001 - of this event, and of no other
-                bad = row if isinstance(row, Bad) else failed(row, ROOT, error, row.data)
+                bad = row if isinstance(row, BadRow) else failed(row, ROOT, error, row.data)
                 one = _Taken([], [], [bad], row.seq)
             taken.good.extend(one.good)
             taken.lines.extend(one.lines)
@@ -505,7 +496,7 @@ class EdgeEngine:
 
     async def _know_logged(self, plan: Plan, ingress: str, first: int) -> None:
         """Learn from the logs how far each client is, as far as the cursor does not say it."""
-        names = Names(plan.zone)
+        names = BusNames(plan.zone)
         since = datetime.now(UTC)
         async for message in self._bus.read(ingress, first, first):
             since = datetime.fromtimestamp(message.at / 1_000_000, UTC) - _MARGIN
@@ -520,7 +511,7 @@ class EdgeEngine:
                         key = EventKey.parse(json.loads(row.data)["key"])
                     self._cursor.reach(key.client, key.incarnation, key.seq)
 
-    async def _former(self, message: Stored, context: str, plan: Plan) -> Interpretation | None:
+    async def _former(self, message: StoredMessage, context: str, plan: Plan) -> Interpretation | None:
         """What contexts did in the deployment by which a message came in, if its context is not there any more."""
         if OWN in message.headers or plan.interpretation.knows(context):
             return None
@@ -583,8 +574,8 @@ class EdgeEngine:
         logged.plan = plan
         if logged.rows and former.interpretation.generation != plan.interpretation.generation:
             message = root_message(logged.rows, logged.lines, "", self._router, former)
-            stored = Stored(seq=0, subject=message.subject, body=message.body, headers=message.headers, at=0)
-            logged.rows, logged.lines = read_lines(in_terms_of_now(stored, plan.interpretation))
+            stored = StoredMessage(seq=0, subject=message.subject, body=message.body, headers=message.headers, at=0)
+            logged.rows, logged.lines = read_lines(upgrade_message(stored, plan.interpretation))
 
     def _reach(self, logged: _Logged, *, whole: bool) -> None:
         """Dead letters are behind the cursor, too: come again, they are not for those who subscribed since.
@@ -598,7 +589,7 @@ class EdgeEngine:
             self._gaps.pop(key.client, None)
             self._cursor.reach(key.client, key.incarnation, logged.last)
 
-    async def _route(self, logged: _Logged, stored: asyncio.Future[Ack]) -> bool:
+    async def _route(self, logged: _Logged, stored: asyncio.Future[StoreAck]) -> bool:
         """Whether it is in the log."""
         try:
             ack = await stored
@@ -617,7 +608,7 @@ class EdgeEngine:
         self._detection.take(ack.seq, rows, logged.plan)
         return True
 
-    async def _publish(self, message: Published) -> None:
+    async def _publish(self, message: PolicyMessage) -> None:
         """Take a message of a policy in; it is in the log when this returns."""
         while True:
             try:
@@ -632,7 +623,7 @@ class EdgeEngine:
                 self.mistakes.note(error, "publish situations")
                 return
 
-    async def _route_letter(self, letter: Message, stored: asyncio.Future[Ack], plan: Plan) -> bool:
+    async def _route_letter(self, letter: Message, stored: asyncio.Future[StoreAck], plan: Plan) -> bool:
         """Dead letters are events themselves."""
         try:
             ack = await stored
@@ -652,7 +643,7 @@ class EdgeEngine:
             self._tell_evicted()
             self._tell_measured()
 
-    def measure(self, whom: Whom) -> None:
+    def measure(self, whom: MeasuredPublishers) -> None:
         """These have told what they can do: their events are measured, and of those that the deployment knows."""
         self._measuring.tell(whom)
 
@@ -726,20 +717,22 @@ def _given(former: Interpretation | None, _: int) -> Interpretation | None:
     return former
 
 
-def _told(bad: Bad) -> Dead:
+def _told(bad: BadRow) -> DeadEvent:
     (code, _, message, hint), *others = bad.errors[:_MOST_TOLD]
-    more = tuple(Said(code=code, message=message, hint=hint) for code, _, message, hint in others)
-    return Dead(seq=bad.seq, code=code, message=message, hint=hint, others=more)
+    more = tuple(Notice(code=code, message=message, hint=hint) for code, _, message, hint in others)
+    return DeadEvent(seq=bad.seq, code=code, message=message, hint=hint, others=more)
 
 
-def _together(stores: list[asyncio.Future[Ack]], told: tuple[Dead, ...]) -> asyncio.Future[tuple[Dead, ...]]:
+def _together(
+    stores: list[asyncio.Future[StoreAck]], told: tuple[DeadEvent, ...]
+) -> asyncio.Future[tuple[DeadEvent, ...]]:
     """Done when all are stored; failed with the first that is not."""
-    outcome: asyncio.Future[tuple[Dead, ...]] = asyncio.get_running_loop().create_future()
+    outcome: asyncio.Future[tuple[DeadEvent, ...]] = asyncio.get_running_loop().create_future()
     left = len(stores)
     if not left:
         outcome.set_result(told)
 
-    def stored(store: asyncio.Future[Ack]) -> None:
+    def stored(store: asyncio.Future[StoreAck]) -> None:
         nonlocal left
         left -= 1
         error = store.exception() if not store.cancelled() else asyncio.CancelledError()

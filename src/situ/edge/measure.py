@@ -10,16 +10,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from situ.bus.interface import Ack, Bus
-from situ.bus.receipts import look_at_readers
-from situ.deployment.plan import Plan
-from situ.errors import SituError
+from situ.bus.interface import Bus, StoreAck
+from situ.bus.measurement import look_at_readers
 from situ.event.row import Row
-from situ.quality.joining import Joining
-from situ.quality.meter import Meter
-from situ.quality.panes import Pane
-from situ.quality.receipts import Events, Receipts, Settled, panes_of_settled, sum_up
-from situ.quality.whom import NOBODY, Whom
+from situ.lang.problems import SituError
+from situ.quality.measurement.acknowledgements import AckTracker, DeliveryCounts, Events, panes_of_counts, sum_up
+from situ.quality.measurement.meter import NO_PUBLISHERS, MeasuredPublishers, Meter, PaneMerger
+from situ.quality.measurement.panes import Pane
+from situ.stages.plan import Plan
 
 OnMeasured = Callable[[tuple[Pane, ...], int], None]
 """Takes panes, and the instant of event time up to which all are complete."""
@@ -27,16 +25,16 @@ OnMeasured = Callable[[tuple[Pane, ...], int], None]
 _LOOK_EVERY = 5.0
 
 
-class Measuring:
+class EdgeMeter:
     """What is measured in one engine, of publishers that have profiles."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
-        self._declared = self._told = self.whom = NOBODY
+        self._declared = self._told = self.whom = NO_PUBLISHERS
         self._meter = Meter(())
-        self._joining: Joining | None = None
-        self._receipts = Receipts()
-        self._settled: dict[tuple[str, str], Settled] = {}
+        self._joining: PaneMerger | None = None
+        self._receipts = AckTracker()
+        self._settled: dict[tuple[str, str], DeliveryCounts] = {}
 
     @property
     def counts(self) -> bool:
@@ -47,10 +45,10 @@ class Measuring:
         """Measure by this plan."""
         self._declared = plan.measured
         if self._joining is None:
-            self._joining = Joining(plan.shapes.patience)
+            self._joining = PaneMerger(plan.shapes.patience)
         self._measure()
 
-    def tell(self, whom: Whom) -> None:
+    def tell(self, whom: MeasuredPublishers) -> None:
         """These have told what they can do, besides those that the deployment knows."""
         self._told = whom
         self._measure()
@@ -59,14 +57,14 @@ class Measuring:
         self.whom = self._declared | self._told
         self._meter.publishers = self.whom.publishers
         if not self.counts:
-            self._receipts = Receipts()
+            self._receipts = AckTracker()
 
     def take(self, rows: Sequence[Row], now: int) -> None:
         """Events of one publisher that are delivered now."""
         if rows[0].client in self._meter.publishers:
             self._meter.take(rows, now)
 
-    def note(self, group: str, events: Events, store: asyncio.Future[Ack]) -> None:
+    def note(self, group: str, events: Events, store: asyncio.Future[StoreAck]) -> None:
         """A message with these events is stored for the readers of a group, or was before: that was noted then."""
         if store.cancelled() or store.exception() is not None or (ack := store.result()).duplicate:
             return
@@ -89,4 +87,4 @@ class Measuring:
         if until is None:
             return None
         settled, self._settled = self._settled, {}
-        return panes + panes_of_settled(settled, until), until
+        return panes + panes_of_counts(settled, until), until

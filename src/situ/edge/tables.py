@@ -13,12 +13,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from situ.bus.interface import Bus
-from situ.deployment.plan import Plan
-from situ.errors import SituError
-from situ.registry.engines import report_troubles
+from situ.lang.problems import SituError
+from situ.registry.snapshots import report_troubles
 from situ.sources import Table
 from situ.sources.table import Keyed
-from situ.tables.in_use import TablesInUse
+from situ.stages.plan import Plan
+from situ.tables.cache import TablesInUse
 
 _log = logging.getLogger("situ.edge")
 _EVERY = 1.0

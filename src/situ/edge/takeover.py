@@ -12,11 +12,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from situ.deployment.takeover import Left
-from situ.edge.remembered import Record, Remembered
-from situ.edge.shape import shaping_text
-from situ.edge.taken import RECENT
+from situ.edge.detect_checkpoint import RECENT, CheckpointRecord, DetectionCheckpoint
+from situ.edge.dispatcher import shaping_text
 from situ.event.message import PLACES
+from situ.stages.takeover import EngineHandover
 
 OWN = Path(".situ") / "edge"
 
@@ -28,7 +27,7 @@ def traces(folder: Path) -> Iterator[Path]:
     yield from (own / "detect").glob("*/*")
 
 
-def begin_edge(folder: Path, left: Left) -> None:
+def begin_edge(folder: Path, left: EngineHandover) -> None:
     """Have the edge engine of this folder go on from there; what it kept itself is older and goes."""
     own = folder / OWN
     shutil.rmtree(own, ignore_errors=True)
@@ -39,8 +38,8 @@ def begin_edge(folder: Path, left: Left) -> None:
     if left.detection is not None:
         detection = left.detection
         reached = detection.reached
-        Remembered(own / "detect").save(
-            Record(
+        DetectionCheckpoint(own / "detect").save(
+            CheckpointRecord(
                 reached=reached,
                 recent=frozenset(range(max(reached + 1 - RECENT, 1), reached + 1)),
                 version=detection.version,

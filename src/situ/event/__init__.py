@@ -1,19 +1,17 @@
 """The event envelope: CloudEvents 1.0 with the marks Situ writes."""
 
-from situ.event.decode import Refused, decode_batch, decode_event
-from situ.event.encode import encode_batch, encode_event
-from situ.event.envelope import NO_MARKS, Event, Marks, check_time
-from situ.event.ingress import Accepted, accept
-from situ.event.strict_json import LIMITS, Limits
+from situ.event.cloudevents import RefusedEvent, decode_batch, decode_event, encode_batch, encode_event
+from situ.event.envelope import NO_MARKS, AcceptedEvent, CloudEvent, Marks, accept, check_time
+from situ.lang.documents.strict_json import JSON_LIMITS, JsonLimits
 
 __all__ = [
-    "LIMITS",
+    "JSON_LIMITS",
     "NO_MARKS",
-    "Accepted",
-    "Event",
-    "Limits",
+    "AcceptedEvent",
+    "CloudEvent",
+    "JsonLimits",
     "Marks",
-    "Refused",
+    "RefusedEvent",
     "accept",
     "check_time",
     "decode_batch",

@@ -1,23 +1,78 @@
-"""CloudEvents in JSON, structured and batched → events, or all that is wrong with them.
+"""Events → CloudEvents in JSON, structured and batched, compact and always the same for the same event.
 
-Any bytes whatever give events or problems of ours. The official SDK is not used here: it reads no batches, stops at the
-first fault, makes up what is missing (an id, the current time), and takes keys twice, NaN and times without offset.
-The tests hold the two against each other on what both accept.
+``data`` must be a JSON value; typed values become one by :func:`situ.lang.types.json_codec.encode`.
 """
 
 from __future__ import annotations
 
 import base64
+import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from situ.catalogue import EVENT_LIMIT, EVENT_NOT_CARRIED, NO_CLOUDEVENT
-from situ.errors import Problem, SituError
-from situ.event.envelope import MARKS, NO_MARKS, SPEC_VERSION, Event, MarkKind, Marks
-from situ.event.strict_json import LIMITS, Limits, read_json, split_array, to_text
-from situ.types.scalars import Unfit, describe, read_timestamp
+from situ.event.envelope import MARKS, NO_MARKS, SPEC_VERSION, CloudEvent, MarkKind, Marks
+from situ.lang.catalogue import EVENT_LIMIT, EVENT_NOT_CARRIED, NO_CLOUDEVENT
+from situ.lang.documents.strict_json import JSON_LIMITS, JsonLimits, read_json, split_array, to_text
+from situ.lang.problems import Problem, SituError
+from situ.lang.types.scalars import Unfit, describe, print_timestamp, read_timestamp
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
+
+
+def to_attributes(event: CloudEvent) -> dict[str, Any]:
+    """The event as a JSON object: required attributes first, data last."""
+    result: dict[str, Any] = {"specversion": SPEC_VERSION, "id": event.id, "source": event.source, "type": event.type}
+    if event.time is not None:
+        result["time"] = print_timestamp(event.time)
+    if event.subject is not None:
+        result["subject"] = event.subject
+    if event.dataschema is not None:
+        result["dataschema"] = event.dataschema
+    if event.datacontenttype is not None:
+        result["datacontenttype"] = event.datacontenttype
+    if event.confidence is not None:
+        result["confidence"] = print_percent(event.confidence)
+    if event.extensions:
+        result.update(sorted(event.extensions.items()))
+    if event.marks is not NO_MARKS:
+        result.update(_write_marks(event.marks))
+    if event.data is not None:
+        result["data"] = event.data
+    return result
+
+
+def encode_event(event: CloudEvent) -> bytes:
+    """Structured JSON, compact, on one line."""
+    return _ENCODER.encode(to_attributes(event)).encode("utf-8")
+
+
+def encode_batch(events: Iterable[CloudEvent]) -> bytes:
+    """Batched JSON with one event a line, so that a reader of lines needs no second parser."""
+    lines = ",\n".join(_ENCODER.encode(to_attributes(event)) for event in events)
+    return f"[\n{lines}\n]".encode() if lines else b"[]"
+
+
+def print_percent(value: float) -> str:
+    """A confidence as text: ``97.5``, and ``97`` rather than ``97.0``; never with an exponent."""
+    return f"{value:.20f}".rstrip("0").rstrip(".") if "e" in repr(value) else repr(value).removesuffix(".0")
+
+
+def _write_marks(marks: Marks) -> Iterable[tuple[str, Any]]:
+    for name, (field, kind) in MARKS.items():
+        value = getattr(marks, field)
+        if value is not None:
+            yield name, print_timestamp(value) if kind == "timestamp" else value
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# CloudEvents in JSON, structured and batched → events, or all that is wrong with them.
+#
+# Any bytes whatever give events or problems of ours. The official SDK is not used here: it reads no batches, stops at
+# the first fault, makes up what is missing (an id, the current time), and takes keys twice, NaN and times without
+# offset. The tests hold the two against each other on what both accept.
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _SPACE = re.compile(r"\s")
@@ -33,30 +88,32 @@ _MARKS = dict(MARKS)
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedEvent:
     """What stands in a batch where an event could not be read: what was sent, and why that is none."""
 
     original: bytes | str
     problems: tuple[Problem, ...]
 
 
-def decode_event(raw: bytes | str, *, limits: Limits = LIMITS, marked: bool = True) -> Event:
+def decode_event(raw: bytes | str, *, limits: JsonLimits = JSON_LIMITS, marked: bool = True) -> CloudEvent:
     """Read one event in structured JSON; :class:`SituError` with every problem if it is none.
 
     ``marked`` says that the event comes from Situ itself: its marks are read. What clients send is read without, and
-    then goes through :func:`situ.event.ingress.accept`.
+    then goes through :func:`situ.event.envelope.accept`.
     """
     return event_of(read_json(to_text(raw, limits.event), limits.depth), marked)
 
 
-def decode_batch(raw: bytes | str, *, limits: Limits = LIMITS, marked: bool = True) -> tuple[Event | Refused, ...]:
+def decode_batch(
+    raw: bytes | str, *, limits: JsonLimits = JSON_LIMITS, marked: bool = True
+) -> tuple[CloudEvent | RefusedEvent, ...]:
     """Read a batch: for each place in it the event, or why there is none. One bad event spoils no other."""
     try:
         text = to_text(raw, limits.batch)
         # Situ writes one event a line, which splits fast.
         lines = text[2:-2].split(",\n") if text.startswith("[\n{") and text.endswith("}\n]") else []
         result = _events(lines, limits, marked)
-        if lines and not any(isinstance(each, Refused) for each in result):
+        if lines and not any(isinstance(each, RefusedEvent) for each in result):
             return result
         # Written in another way, lines are no events: take it apart by its brackets. Where these do not match up, the
         # lines have to do, so that one event that was cut off does not take its neighbours with it.
@@ -67,29 +124,29 @@ def decode_batch(raw: bytes | str, *, limits: Limits = LIMITS, marked: bool = Tr
             return result
         read_json(text, limits.depth)
     except SituError as error:
-        return (Refused(raw, error.problems),)
-    return (Refused(raw, (NO_CLOUDEVENT(attribute="the text", reason="is no JSON array", remedy=_BATCH_FORM),)),)
+        return (RefusedEvent(raw, error.problems),)
+    return (RefusedEvent(raw, (NO_CLOUDEVENT(attribute="the text", reason="is no JSON array", remedy=_BATCH_FORM),)),)
 
 
 _BATCH_FORM = "A batch is an array of events: [{…}, {…}]."
 
 
-def _events(texts: list[str], limits: Limits, marked: bool) -> tuple[Event | Refused, ...]:
+def _events(texts: list[str], limits: JsonLimits, marked: bool) -> tuple[CloudEvent | RefusedEvent, ...]:
     if len(texts) > limits.events:
         raise SituError(EVENT_LIMIT(what="events in a batch", most=limits.events))
     return tuple(_event_or_refused(text, limits, marked) for text in texts)
 
 
-def _event_or_refused(text: str, limits: Limits, marked: bool) -> Event | Refused:
+def _event_or_refused(text: str, limits: JsonLimits, marked: bool) -> CloudEvent | RefusedEvent:
     try:
         if len(text) * 4 > limits.event:
             to_text(text, limits.event)
         return event_of(read_json(text, limits.depth), marked)
     except SituError as error:
-        return Refused(text, error.problems)
+        return RefusedEvent(text, error.problems)
 
 
-def event_of(attributes: Any, marked: bool) -> Event:
+def event_of(attributes: Any, marked: bool) -> CloudEvent:
     """The event that these attributes make; they are ours to take apart."""
     if type(attributes) is not dict:
         raise SituError(_fault("the text", f"is {describe(attributes)}", "An event is a JSON object: {…}."))
@@ -110,8 +167,8 @@ def event_of(attributes: Any, marked: bool) -> Event:
     if time is not None:
         time = _time("time", time, faults)
     if not attributes and not faults:
-        return Event(id=identifier, source=source, type=type_, time=time, data=data)
-    event = Event(
+        return CloudEvent(id=identifier, source=source, type=type_, time=time, data=data)
+    event = CloudEvent(
         id=identifier,
         source=source,
         type=type_,
@@ -121,7 +178,7 @@ def event_of(attributes: Any, marked: bool) -> Event:
         dataschema=_uri("dataschema", take("dataschema", None), faults),
         datacontenttype=_content_type(take("datacontenttype", None), faults),
         confidence=_confidence(take("confidence", None), faults),
-        marks=_marks(attributes, faults) if marked else NO_MARKS,
+        marks=_read_marks(attributes, faults) if marked else NO_MARKS,
         extensions=_extensions(attributes, faults) if attributes else {},
     )
     if faults:
@@ -193,7 +250,7 @@ def _binary(data: Any, encoded: Any, faults: list[Problem]) -> Any:
         faults.append(_fault(name, f"is {describe(encoded)}", "It is a text of base64, as in RFC 4648."))
         return None
     try:
-        return read_json(to_text(raw, LIMITS.event))
+        return read_json(to_text(raw, JSON_LIMITS.event))
     except SituError as error:
         cause = error.problems[0].message
         faults.append(_not_carried(name, "holds no JSON", f"Situ carries JSON data. {cause}"))
@@ -235,7 +292,7 @@ def _confidence(value: Any, faults: list[Problem]) -> float | None:
     return None
 
 
-def _marks(attributes: dict[str, Any], faults: list[Problem]) -> Marks:
+def _read_marks(attributes: dict[str, Any], faults: list[Problem]) -> Marks:
     """Takes what Situ wrote out of the attributes."""
     found: dict[str, Any] = {}
     for name in [name for name in attributes if name in _MARKS]:

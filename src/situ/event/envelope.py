@@ -1,20 +1,21 @@
 """The event as Situ carries it: a CloudEvent, and the marks Situ itself writes on it.
 
-This module owns the attributes of the envelope and what they mean. It knows no text format (:mod:`situ.event.decode`
-and :mod:`situ.event.encode` do) and nothing of declared types: ``data`` is the JSON value as it was sent.
+This module owns the attributes of the envelope and what they mean. It knows no text format
+(:mod:`situ.event.cloudevents` and :mod:`situ.event.cloudevents` do) and nothing of declared types: ``data`` is the JSON
+value as it was sent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Literal
 
-from situ.catalogue import FROM_THE_FUTURE
-from situ.errors import Problem
-from situ.types.scalars import print_duration, print_timestamp
+from situ.lang.catalogue import FROM_THE_FUTURE
+from situ.lang.problems import Problem
+from situ.lang.types.scalars import print_duration, print_timestamp
 
 SPEC_VERSION = "1.0"
 MARK_PREFIX = "situ"
@@ -77,7 +78,7 @@ MARKS: Mapping[str, tuple[str, MarkKind]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class CloudEvent:
     """A CloudEvent 1.0 with JSON data.
 
     ``time`` is None only before ingress, which then fills it in; ``confidence`` is in percent. ``extensions`` are
@@ -97,10 +98,54 @@ class Event:
     marks: Marks = NO_MARKS
 
 
-def check_time(event: Event, received: datetime, ahead: timedelta) -> Problem | None:
+def check_time(event: CloudEvent, received: datetime, ahead: timedelta) -> Problem | None:
     """E703 if the event says it happened more than ``ahead`` after it was received."""
     if event.time is None or event.time - received <= ahead:
         return None
     return FROM_THE_FUTURE(
         time=print_timestamp(event.time), received=print_timestamp(received), ahead=print_duration(ahead)
     )
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What happens to an event where it enters: nobody speaks for another, and only Situ writes its marks.
+#
+# Pure: the client's name and the time of arrival are inputs.
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedEvent:
+    """The event as Situ carries it on; ``dropped`` names the attributes its client had no right to send."""
+
+    event: CloudEvent
+    dropped: tuple[str, ...] = ()
+
+
+def accept(event: CloudEvent, *, client: str, received: datetime) -> AcceptedEvent:
+    """Take in an event that was decoded without marks.
+
+    Its source becomes one of the client's, its time the arrival's if it had none; of Situ's own attributes only the
+    advertisement counts.
+    """
+    dropped = tuple(sorted(name for name in event.extensions if _is_ours(name) and name != "situad"))
+    marks = Marks(ad=event.extensions.get("situad"), received=received)
+    foreign = {name: text for name, text in event.extensions.items() if not _is_ours(name)}
+    accepted = replace(
+        event,
+        source=own_source(event.source, client),
+        time=event.time or received,
+        extensions=foreign,
+        marks=marks,
+    )
+    return AcceptedEvent(accepted, dropped)
+
+
+def own_source(source: str, client: str) -> str:
+    """The source itself if it is the client or below it, else put behind the client's name."""
+    if source == client or source.startswith(client + "/"):
+        return source
+    return f"{client}/{source}"
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith(MARK_PREFIX) or name in MARKS

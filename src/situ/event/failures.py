@@ -20,11 +20,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from situ.catalogue import EVENT_FAILED
-from situ.errors import SituError
 from situ.event.lines import encode_row, encode_rows
 from situ.event.message import EventKey
-from situ.event.row import Bad, Error, Row, errors_of
+from situ.event.row import BadRow, Error, Row, errors_of
+from situ.lang.catalogue import EVENT_FAILED
+from situ.lang.problems import SituError
 
 _OF_ENVIRONMENT = (MemoryError, OSError)
 _CODES_OF_ENVIRONMENT = ("B", "D", "N")
@@ -46,7 +46,7 @@ def is_of_event(error: BaseException) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class StageFailure:
     """Something unforeseen that was raised in a stage."""
 
     id: str
@@ -63,7 +63,7 @@ class Failure:
         return errors_of([EVENT_FAILED(stage=self.stage, what=self.what, id=self.id)])
 
 
-def failure_of(error: BaseException, stage: str) -> Failure:
+def failure_of(error: BaseException, stage: str) -> StageFailure:
     """What was raised in a stage; raised on if it says nothing of the event."""
     if not is_of_event(error):
         raise error
@@ -81,7 +81,7 @@ def failure_of(error: BaseException, stage: str) -> Failure:
         for each in frames[-_DEEPEST_SHOWN:]
     )
     said = "".join(traceback.format_exception_only(type(error), error))[:2000]
-    return Failure(id, stage, kind, f"{id} {stage}\nTraceback (most recent call last):\n{shown}{said}")
+    return StageFailure(id, stage, kind, f"{id} {stage}\nTraceback (most recent call last):\n{shown}{said}")
 
 
 def _file(path: str) -> str:
@@ -89,17 +89,17 @@ def _file(path: str) -> str:
     return path.replace("\\", "/").rpartition("/")[2]
 
 
-def failed(row: Row | Bad, stage: str, error: BaseException, original: bytes | None = None) -> Bad:
+def failed(row: Row | BadRow, stage: str, error: BaseException, original: bytes | None = None) -> BadRow:
     """The event as a dead letter of a stage that raised something unforeseen; its line, unless it is said what was
     sent."""
     return failed_by(failure_of(error, stage), row, original)
 
 
-def failed_by(failure: Failure, row: Row | Bad, original: bytes | None = None) -> Bad:
+def failed_by(failure: StageFailure, row: Row | BadRow, original: bytes | None = None) -> BadRow:
     """The event as a dead letter of what is known to have failed on it."""
     if original is None:
         original = _original(row)
-    return Bad(
+    return BadRow(
         pos=row.pos,
         client=row.client,
         incarnation=row.incarnation,
@@ -114,8 +114,8 @@ def failed_by(failure: Failure, row: Row | Bad, original: bytes | None = None) -
     )
 
 
-def _original(row: Row | Bad) -> bytes:
-    if isinstance(row, Bad):
+def _original(row: Row | BadRow) -> bytes:
+    if isinstance(row, BadRow):
         return row.original
     try:
         return encode_row(row)
@@ -125,10 +125,10 @@ def _original(row: Row | Bad) -> bytes:
         return row.data  # that it cannot be written may be what is wrong with it
 
 
-def failed_text(text: bytes, key: EventKey, received: int, error: BaseException, stage: str = "decode") -> Bad:
+def failed_text(text: bytes, key: EventKey, received: int, error: BaseException, stage: str = "decode") -> BadRow:
     """The same of an event that has not become a row."""
     failure = failure_of(error, stage)
-    return Bad(
+    return BadRow(
         pos=0,
         client=key.client,
         incarnation=key.incarnation,
@@ -144,7 +144,7 @@ def failed_text(text: bytes, key: EventKey, received: int, error: BaseException,
     )
 
 
-def written(rows: list[Row], stage: str) -> tuple[list[Row], list[bytes], list[Bad]]:
+def written(rows: list[Row], stage: str) -> tuple[list[Row], list[bytes], list[BadRow]]:
     """Rows with their lines, and those that cannot be written."""
     try:
         return rows, encode_rows(rows), []
@@ -153,7 +153,7 @@ def written(rows: list[Row], stage: str) -> tuple[list[Row], list[bytes], list[B
             raise
     good: list[Row] = []
     lines: list[bytes] = []
-    bad: list[Bad] = []
+    bad: list[BadRow] = []
     for row in rows:
         try:
             lines.append(encode_row(row))
@@ -220,6 +220,6 @@ class FailureLog:
                 )
         return found
 
-    def of(self, bad: Iterable[Bad]) -> list[str]:
+    def of(self, bad: Iterable[BadRow]) -> list[str]:
         """The same of dead letters, most of which are none of these."""
         return self.texts(each.trace for each in bad if each.trace)

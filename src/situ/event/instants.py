@@ -1,7 +1,7 @@
 """Instants as microseconds since 1970 and as text, fast.
 
 Engines hold times as numbers. Of the texts only the usual form is read here, in UTC with at most six digits behind the
-point; what is written otherwise is left to :func:`situ.types.scalars.read_timestamp`, which knows all forms.
+point; what is written otherwise is left to :func:`situ.lang.types.scalars.read_timestamp`, which knows all forms.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from situ.types.scalars import Unfit, read_timestamp
+from situ.lang.types.scalars import Unfit, read_timestamp
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -32,7 +32,7 @@ def instant_at(time: int) -> datetime:
 
 
 def print_instant(time: int) -> str:
-    """The same text as :func:`situ.types.scalars.print_timestamp` gives."""
+    """The same text as :func:`situ.lang.types.scalars.print_timestamp` gives."""
     seconds, fraction = divmod(time, _SECOND)
     return f"{_print_second(seconds)}.{fraction:06d}Z" if fraction else f"{_print_second(seconds)}Z"
 

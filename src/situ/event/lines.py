@@ -1,7 +1,7 @@
 """Rows as text: the line of an event in the root log and in deliveries, and the line of a dead letter.
 
 A line is the event in CloudEvents JSON, compact, its data last. Lines are written once and read by engines and clients
-of Situ only, so reading trusts them: what clients send goes through :mod:`situ.event.intake` instead.
+of Situ only, so reading trusts them: what clients send goes through :mod:`situ.stages.decode` instead.
 
 In the logs the line of an event that is stamped for visibility ends with its stamp. That is put on at the end and taken
 off again before anything is delivered: no client gets to see it. Events of a message mostly have the same stamp; then
@@ -12,24 +12,25 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from operator import attrgetter
 
 import msgspec
 
-from situ.event.encode import print_percent
+from situ.event.cloudevents import print_percent
 from situ.event.instants import microseconds, print_instant, read_instant
-from situ.event.message import STAMP, Message, Stored, split_lines
-from situ.event.row import Bad, Row
-from situ.types.reserved import DEAD_LETTER
-from situ.types.scalars import read_timestamp
+from situ.event.message import STAMP, Message, StoredMessage, join_lines, split_lines
+from situ.event.row import BadRow, Row
+from situ.lang.types.scalars import read_timestamp
+from situ.lang.types.table import DEAD_LETTER
 
 MOST_OTHERS = 20
 """Further errors that a dead letter names."""
 
 
-class _Line(msgspec.Struct, gc=False):
+class _RowLine(msgspec.Struct, gc=False):
     id: str
     source: str
     type: str
@@ -48,7 +49,7 @@ class _Line(msgspec.Struct, gc=False):
     situparts: str = ""
 
 
-class _Written(msgspec.Struct, gc=False):
+class _WrittenLine(msgspec.Struct, gc=False):
     """The same, in the order in which it is written."""
 
     specversion: str
@@ -66,7 +67,7 @@ class _Written(msgspec.Struct, gc=False):
 
 
 class _DeadLetter(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
-    """The data of :data:`situ.types.reserved.DEAD_LETTER`, in declared order."""
+    """The data of :data:`situ.lang.types.table.DEAD_LETTER`, in declared order."""
 
     code: str
     stage: str
@@ -84,7 +85,7 @@ class _DeadLetter(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(_Line).decode
+_decode = msgspec.json.Decoder(_RowLine).decode
 _START = b'{"specversion":"1.0",'
 _FIRST = b'"id":'
 _NEXT = b',"id":'
@@ -168,7 +169,7 @@ def read_stamp(said: str) -> tuple[int, int, int]:
     return int(tags), int(epoch), int(bits, 16)
 
 
-def stored_lines(message: Stored | Message) -> list[bytes]:
+def stored_lines(message: StoredMessage | Message) -> list[bytes]:
     """The lines of a message of a log or a queue, each with its stamp."""
     lines = split_lines(message.body)
     said = message.headers.get(STAMP)
@@ -208,8 +209,8 @@ def bare_lines(rows: Sequence[Row], lines: list[bytes]) -> list[bytes]:
     return [bare_line(row, line) for row, line in zip(rows, lines, strict=True)]
 
 
-def _written(row: Row) -> _Written:
-    return _Written(
+def _written(row: Row) -> _WrittenLine:
+    return _WrittenLine(
         "1.0",
         row.id,
         row.source,
@@ -273,7 +274,7 @@ def _time(text: str) -> int:
     return microseconds(read_timestamp(text)) if found is None else found
 
 
-def dead_letter(bad: Bad, now: int) -> bytes:
+def dead_letter(bad: BadRow, now: int) -> bytes:
     """The line of the ``situ.deadletter`` event that says why an event went no further.
 
     Its client is derived from that of the event, so that whoever sent it can be told, which it would not be of its own
@@ -330,3 +331,40 @@ def dead_client(client: str) -> str:
     if len(name) <= _LONGEST_CLIENT:
         return name
     return f"dead-{hashlib.sha256(client.encode()).hexdigest()[:32]}"
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Lines of what policies publish, on their way into the log: each may end with the stamps of what it comes from.
+#
+# A policy's events are taken in like those of any other client, but for these: its own stamp an event gets where it
+# comes in, and what it comes from only detection knows. Whoever is not detection cannot say such a thing: what clients
+# send is never read like this.
+
+_PARTS = b',"situparts":"'
+_END = re.compile(rb',"situparts":"([^"\\]*)"\}\Z')
+"""Behind everything else: data that ends like this would end with one more bracket."""
+
+
+def with_parts(line: bytes, parts: str) -> bytes:
+    """The line of an event, its data last, with the stamps of what it comes from."""
+    return b'%b%b%b"}' % (line[:-1], _PARTS, parts.encode()) if parts else line
+
+
+def without_parts(body: bytes) -> tuple[bytes, Sequence[str]]:
+    """A message of a policy as other clients send theirs, and what stood behind its events; empty, if nothing did."""
+    if _PARTS not in body:
+        return body, ()
+    lines, parts = [], []
+    for line in split_lines(body):
+        found = _END.search(line)
+        lines.append(line if found is None else line[: found.start()] + b"}")
+        parts.append("" if found is None else found[1].decode())
+    return join_lines(lines), parts
+
+
+def put_parts(rows: Sequence[Row | BadRow], parts: Sequence[str], first: int) -> None:
+    """Give rows of a message what stood behind their lines; ``first`` is the number of its first event."""
+    if parts:
+        for row in rows:
+            if isinstance(row, Row):
+                row.parts = parts[row.seq - first]

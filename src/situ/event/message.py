@@ -71,7 +71,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredMessage:
     """A message as a stream holds it: ``seq`` is its place there, ``at`` when it was stored, in microseconds."""
 
     seq: int

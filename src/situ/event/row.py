@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from situ.errors import Problem
+from situ.lang.problems import Problem
 
 Error = tuple[str, str, str, str]
 """Code, path in the data, message, hint."""
@@ -30,8 +30,8 @@ class Row(msgspec.Struct, gc=False, eq=False):
     """One event. ``ad`` is empty until its advertisement is known; ``ext`` are its other attributes as members of a
     JSON object, ``"subject":"x","traceparent":"…"``, empty if there are none. ``sent`` are its type and data as its
     client sent them, in the terms of ``context``, where somebody there may get them like that. ``value`` is the data as
-    the struct of its type (:func:`situ.event.plans.shape_of`), where it was read into one; nobody changes it. While
-    nobody needs the text of that, on the way from decoding into root, ``data`` is empty.
+    the struct of its type (:func:`situ.event.data_reader.shape_of`), where it was read into one; nobody changes it.
+    While nobody needs the text of that, on the way from decoding into root, ``data`` is empty.
 
     The last four are what it knows of its own visibility, if there are scopes: the number of the tag set it was
     published under, the epoch of the scopes then, the filters that are true for it, and for a situation the stamps of
@@ -77,7 +77,7 @@ def _compared(row: Row) -> tuple[object, ...]:
     return fields[:_VALUE] + fields[_VALUE + 1 :]
 
 
-class Bad(msgspec.Struct, gc=False):
+class BadRow(msgspec.Struct, gc=False):
     """An event that cannot go on: where it came from, in which stage it failed, why, and what was sent.
 
     ``size`` is that of the whole original where only its beginning is kept; ``plan`` that of the transformation that

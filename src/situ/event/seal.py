@@ -21,7 +21,7 @@ from functools import lru_cache
 from hashlib import blake2b
 
 from situ.event.lines import dead_client
-from situ.types.reserved import DEAD_LETTER, SITUATION
+from situ.lang.types.table import DEAD_LETTER, SITUATION
 
 _TAG, _TEXT = 8, 16
 _LENGTH = 32

@@ -1,6 +1,6 @@
 """What there is to know about a context: what it declares and inherits, who uses it, what becomes of event types.
 
-Decides and lays nothing out: :mod:`situ.cli.show_context` does that.
+Decides and lays nothing out: :mod:`situ.cli.render.transform` does that.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from situ.cli.in_context import Ways, place_text, type_text
-from situ.deployment import Deployment
-from situ.expr.scope import Variable
-from situ.interpretation.model import Context, Conversion, Direction, MappedTo, Rule
-from situ.interpretation.precedence import in_force
-from situ.interpretation.transformation import mappings_in_force
+from situ.contexts.model import Context, Conversion, Direction, EventMapping, Rule
+from situ.contexts.resolve_rules import rules_in_force
+from situ.contexts.transform.transformation import mappings_in_force
+from situ.explain.conversion import ContextConversions, place_text, type_text
+from situ.lang.expr.scope import Variable
+from situ.model import Deployment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
+class ContextDeclaration:
     """Something that is in force in a context: in words, by whom and where it is declared."""
 
     text: str
@@ -37,7 +37,7 @@ class Declared:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventExplained:
+class EventTypeExplanation:
     """What becomes of an event type; where it has no way, ``reason`` says why."""
 
     type: str
@@ -51,13 +51,13 @@ class EventExplained:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DirectionExplained:
+class DirectionExplanation:
     """One direction of a context."""
 
     direction: str
-    mappings: tuple[Declared, ...]
-    rules: tuple[Declared, ...]
-    events: tuple[EventExplained, ...]
+    mappings: tuple[ContextDeclaration, ...]
+    rules: tuple[ContextDeclaration, ...]
+    events: tuple[EventTypeExplanation, ...]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -68,7 +68,7 @@ class DirectionExplained:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextExplained:
+class ContextExplanation:
     """A context; ``chain`` leads to root."""
 
     name: str
@@ -82,8 +82,8 @@ class ContextExplained:
     hidden: tuple[str, ...]
     """Types whose name its ancestors use for others."""
     inherited: tuple[str, ...]
-    functions: tuple[Declared, ...]
-    directions: tuple[DirectionExplained, ...]
+    functions: tuple[ContextDeclaration, ...]
+    directions: tuple[DirectionExplanation, ...]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -102,13 +102,13 @@ class ContextExplained:
         }
 
 
-def explain_context(context: Context, deployment: Deployment) -> ContextExplained:
+def explain_context(context: Context, deployment: Deployment) -> ContextExplanation:
     """Everything that is in force in a context, and what follows."""
     own = context.own if context.parent is not None else {each.name for each in context.types.declared}
     above = set(context.parent.types.names) if context.parent is not None else set()
     clients = {name for name, each in deployment.clients.items() if each.context == context.id}
     inherited = {each.name for each in context.types.declared} - own
-    return ContextExplained(
+    return ContextExplanation(
         name=context.name,
         chain=tuple(each.id for each in context.chain),
         children=tuple(each.id for each in deployment.contexts.children(context.id)),
@@ -124,14 +124,14 @@ def explain_context(context: Context, deployment: Deployment) -> ContextExplaine
     )
 
 
-def _functions(context: Context) -> Iterator[Declared]:
+def _functions(context: Context) -> Iterator[ContextDeclaration]:
     found: dict[str, list[Conversion]] = {}
     for each in context.chain:
         for name, function in each.functions.items():
             found.setdefault(name, []).append(function)
     for name in sorted(found):
         first, *others = found[name]
-        yield Declared(
+        yield ContextDeclaration(
             text=f"{name}: {_variable(first.parameter)} -> {_variable(first.result)}",
             context=first.context,
             place=place_text(first.location),
@@ -143,8 +143,8 @@ def _variable(variable: Variable) -> str:
     return f"{variable.type} {variable.unit}".rstrip()
 
 
-def _direction(context: Context, direction: Direction) -> DirectionExplained:
-    return DirectionExplained(
+def _direction(context: Context, direction: Direction) -> DirectionExplanation:
+    return DirectionExplanation(
         direction=direction.value,
         mappings=tuple(_mapping(each, context) for each in mappings_in_force(context, direction).values()),
         rules=tuple(_rules(context, direction)),
@@ -152,21 +152,21 @@ def _direction(context: Context, direction: Direction) -> DirectionExplained:
     )
 
 
-def _mapping(mapping: MappedTo, context: Context) -> Declared:
+def _mapping(mapping: EventMapping, context: Context) -> ContextDeclaration:
     here, there = mapping.source.name, mapping.target.name
     if mapping.direction is Direction.IN:
         here = type_text(here, context)
     else:
         there = type_text(there, context)
-    return Declared(text=f"{here} -> {there}", context=mapping.context, place=place_text(mapping.location))
+    return ContextDeclaration(text=f"{here} -> {there}", context=mapping.context, place=place_text(mapping.location))
 
 
-def _rules(context: Context, direction: Direction) -> Iterator[Declared]:
+def _rules(context: Context, direction: Direction) -> Iterator[ContextDeclaration]:
     chain = list(context.chain)
     depths = {each.id: len(chain) - number for number, each in enumerate(chain)}
     rules: list[Rule] = [rule for each in chain for rule in each.rules if rule.direction is direction]
-    for first, *others in in_force(rules, depths.__getitem__).values():
-        yield Declared(
+    for first, *others in rules_in_force(rules, depths.__getitem__).values():
+        yield ContextDeclaration(
             text=str(first),
             context=first.context,
             place=place_text(first.location),
@@ -174,13 +174,13 @@ def _rules(context: Context, direction: Direction) -> Iterator[Declared]:
         )
 
 
-def _events(context: Context, direction: Direction) -> Iterator[EventExplained]:
-    ways = Ways.of(context, direction)
+def _events(context: Context, direction: Direction) -> Iterator[EventTypeExplanation]:
+    ways = ContextConversions.of(context, direction)
     for name in sorted(context.types_of(direction).events):
         way = ways.by_type.get(name)
         if way is None:
-            yield EventExplained(type=name, kind="not available", reason=ways.reason(name))
+            yield EventTypeExplanation(type=name, kind="not available", reason=ways.reason(name))
             continue
         kind = "mapped" if way.mapping is not None else "passes" if way.is_identity else "converted"
         target = way.target.name if direction is Direction.IN else type_text(way.target.name, context)
-        yield EventExplained(type=name, target=target, kind=kind)
+        yield EventTypeExplanation(type=name, target=target, kind=kind)

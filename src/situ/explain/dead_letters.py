@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import AsyncIterator, Collection, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,12 +16,15 @@ from typing import Any
 import msgspec
 
 from situ.bus.interface import Bus
-from situ.bus.names import Names
-from situ.catalogue import NOT_PUBLISHED_AGAIN
-from situ.errors import SituError
-from situ.event.message import EventKey, Message, Stored, join_lines, split_lines
-from situ.overlay.messages import Nack, PublishAck
-from situ.overlay.wire import decode_from_router
+from situ.event.instants import print_instant
+from situ.event.lines import decode_line
+from situ.event.message import POLICIES, EventKey, Message, StoredMessage, join_lines, split_lines
+from situ.event.row import Row
+from situ.event.subjects import BusNames
+from situ.lang.catalogue import NOT_PUBLISHED_AGAIN
+from situ.lang.problems import SituError
+from situ.protocol.messages import Nack, PublishAck
+from situ.protocol.wire import decode_from_router
 
 ROUTER = "r1"
 _RETRIED = "retried."
@@ -29,7 +32,7 @@ _PATIENCE = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
+class StoredDeadLetter:
     """A dead letter. ``seq`` and ``place`` say where the bus has it; ``retried`` that it was published again."""
 
     id: str
@@ -90,9 +93,9 @@ class Letter:
         }
 
 
-async def letters(bus: Bus, *, client: str = "", first: int = 1) -> AsyncIterator[Letter]:
+async def read_dead_letters(bus: Bus, *, client: str = "", first: int = 1) -> AsyncIterator[StoredDeadLetter]:
     """All dead letters from this sequence on, or those of one client, oldest first."""
-    names = Names(bus.zone)
+    names = BusNames(bus.zone)
     marks = await _marks(bus)
     subjects = (names.dead(client),) if client else ()
     async with aclosing(bus.read(names.dead_stream, first, subjects=subjects)) as messages:
@@ -102,27 +105,27 @@ async def letters(bus: Bus, *, client: str = "", first: int = 1) -> AsyncIterato
                 yield replace(letter, retried=True) if done else letter
 
 
-async def latest(bus: Bus, number: int, *, client: str = "") -> list[Letter]:
+async def latest_dead_letters(bus: Bus, number: int, *, client: str = "") -> list[StoredDeadLetter]:
     """The last so many, oldest first."""
-    state = await bus.state(Names(bus.zone).dead_stream)
+    state = await bus.state(BusNames(bus.zone).dead_stream)
     # A message holds at least one letter, so this many messages are enough if they are all of this client.
     first = 1 if client else max(state.first, state.last - number + 1)
-    return [letter async for letter in letters(bus, client=client, first=first)][-number:]
+    return [letter async for letter in read_dead_letters(bus, client=client, first=first)][-number:]
 
 
-async def find(bus: Bus, ids: Collection[str]) -> dict[str, Letter]:
+async def find_dead_letter(bus: Bus, ids: Collection[str]) -> dict[str, StoredDeadLetter]:
     """The letters of these ids; an id is the letter's own or the key of its event. What is not there is left out."""
-    found: dict[str, Letter] = {}
+    found: dict[str, StoredDeadLetter] = {}
     clients = {_client_of(id) for id in ids}
     for client in sorted(clients):
-        async for letter in letters(bus, client=client):
+        async for letter in read_dead_letters(bus, client=client):
             for id in (letter.id, letter.key):
                 if id in ids:
                     found[id] = letter
     return found
 
 
-async def publish_again(bus: Bus, letter: Letter) -> None:
+async def publish_again(bus: Bus, letter: StoredDeadLetter) -> None:
     """Send what the letter is about once more; :class:`SituError` with why it is refused again."""
     event = letter.event
     if event is None or not letter.whole:
@@ -132,7 +135,7 @@ async def publish_again(bus: Bus, letter: Letter) -> None:
     if letter.ad:
         event["situad"] = letter.ad
     body = join_lines([msgspec.json.encode(event)])
-    message = Message(subject=Names(bus.zone).ingress(ROUTER, letter.client), body=body)
+    message = Message(subject=BusNames(bus.zone).ingress(ROUTER, letter.client), body=body)
     answer = await bus.request(message, timeout=_PATIENCE)
     said = decode_from_router(answer.headers, answer.body)
     if isinstance(said, Nack):
@@ -144,9 +147,9 @@ async def publish_again(bus: Bus, letter: Letter) -> None:
         raise SituError(NOT_PUBLISHED_AGAIN(id=letter.id, reason=reason))
 
 
-async def mark_retried(bus: Bus, done: Iterable[Letter]) -> None:
+async def mark_retried(bus: Bus, done: Iterable[StoredDeadLetter]) -> None:
     """Note that these were published again; marks of letters that are no longer kept go."""
-    names = Names(bus.zone)
+    names = BusNames(bus.zone)
     marks = await _marks(bus)
     for letter in done:
         places = {*marks.get(letter.seq, ()), letter.place}
@@ -159,19 +162,19 @@ async def mark_retried(bus: Bus, done: Iterable[Letter]) -> None:
 
 
 async def _marks(bus: Bus) -> dict[int, frozenset[int]]:
-    entries = await bus.entries(Names(bus.zone).metrics, _RETRIED)
+    entries = await bus.entries(BusNames(bus.zone).metrics, _RETRIED)
     return {int(each.key.removeprefix(_RETRIED)): frozenset(json.loads(each.value)) for each in entries if each.value}
 
 
-def _letters_of(message: Stored) -> list[Letter]:
+def _letters_of(message: StoredMessage) -> list[StoredDeadLetter]:
     return [_letter(line, message, place) for place, line in enumerate(split_lines(message.body))]
 
 
-def _letter(line: bytes, message: Stored, place: int) -> Letter:
+def _letter(line: bytes, message: StoredMessage, place: int) -> StoredDeadLetter:
     event = msgspec.json.decode(line)
     data = event["data"]
     original = data["original"]
-    return Letter(
+    return StoredDeadLetter(
         id=event["id"],
         time=event["time"],
         client=_client_of(data["key"]),
@@ -199,3 +202,41 @@ def _client_of(id: str) -> str:
         return EventKey.parse(key).client
     except ValueError:
         return ""
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Late events as the bus keeps them: what came after the policies it concerns had decided.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LateEvent:
+    """A late event, the policies it came too late for, and when it came, in microseconds."""
+
+    row: Row
+    policies: tuple[str, ...]
+    at: int
+
+    def as_json(self) -> dict[str, Any]:
+        row = self.row
+        return {
+            "id": row.id,
+            "source": row.source,
+            "type": row.type,
+            "time": print_instant(row.time),
+            "received": print_instant(row.recv),
+            "policies": list(self.policies),
+            "data": msgspec.json.decode(row.data),
+        }
+
+
+async def read_late_events(bus: Bus, *, type: str = "", policy: str = "") -> AsyncGenerator[LateEvent, None]:
+    """All there are, the oldest first: of one type, for one policy, if these are given."""
+    names = BusNames(bus.zone)
+    subjects = (names.late(type),) if type else ()
+    async with aclosing(bus.read(names.late_stream, 1, subjects=subjects)) as messages:
+        async for message in messages:
+            policies = tuple(filter(None, message.headers.get(POLICIES, "").split(",")))
+            if policy and policy not in policies:
+                continue
+            for line in split_lines(message.body):
+                yield LateEvent(row=decode_line(line), policies=policies, at=message.at)

@@ -13,25 +13,24 @@ from typing import Any
 import msgspec
 
 from situ.bus.interface import Bus
-from situ.bus.names import Names
-from situ.catalogue import UNKNOWN_EVENT
-from situ.cli.explained_subscription import routing_of
-from situ.cli.letters import Letter, letters
-from situ.deployment import Deployment
-from situ.deployment.seeing import Seeing
-from situ.edge.searching import Progress, Wanted, search_log
-from situ.errors import SituError
 from situ.event.instants import print_instant
-from situ.event.message import COUNT, KEY, PLACES, EventKey, Stored
+from situ.event.message import COUNT, KEY, PLACES, EventKey, StoredMessage
 from situ.event.row import Row
 from situ.event.seal import seal_of
+from situ.event.subjects import BusNames
+from situ.explain.dead_letters import StoredDeadLetter, read_dead_letters
+from situ.explain.subscription import SubscriptionMatch, explain_filter_match, routing_of
+from situ.lang.catalogue import UNKNOWN_EVENT
+from situ.lang.problems import SituError
+from situ.model import Deployment
 from situ.registry.snapshots import fetch_scopes
-from situ.subscription.explain import Explained, explain_match
-from situ.subscription.routing import Routing
+from situ.router.explain_visibility import EventReference, Progress, search_log
+from situ.routing.routing_table import RoutingTable
+from situ.stages.visibility import EventVisibility
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventExplained:
+class EventExplanation:
     """``stream`` says where the event is, ``letter`` why it is no event; a waiting one has neither row nor matches."""
 
     key: str
@@ -40,11 +39,11 @@ class EventExplained:
     at: int
     version: int
     row: Row | None = None
-    letter: Letter | None = None
-    matched: tuple[Explained, ...] = ()
-    hidden: tuple[Explained, ...] = ()
+    letter: StoredDeadLetter | None = None
+    matched: tuple[SubscriptionMatch, ...] = ()
+    hidden: tuple[SubscriptionMatch, ...] = ()
     """Those that want it, and to which it is not visible."""
-    others: tuple[Explained, ...] = ()
+    others: tuple[SubscriptionMatch, ...] = ()
     """Subscriptions to its type that do not want it."""
     elsewhere: int = 0
     """How many subscriptions are to other types."""
@@ -74,7 +73,7 @@ class EventExplained:
         }
 
 
-def _as_json(explained: Explained) -> dict[str, Any]:
+def _as_json(explained: SubscriptionMatch) -> dict[str, Any]:
     return {
         "subscription": explained.subscription,
         "matched": explained.matched,
@@ -87,15 +86,15 @@ def _as_json(explained: Explained) -> dict[str, Any]:
 
 async def explain_event(
     name: str, bus: Bus, deployment: Deployment, progress: Progress | None = None
-) -> EventExplained:
+) -> EventExplanation:
     """Find it and explain it; :class:`SituError` with P169 if it is nowhere."""
-    wanted = Wanted.parse(name, seal_of(deployment.numbers.seal))
+    wanted = EventReference.parse(name, seal_of(deployment.numbers.seal))
     found = await _in_log(wanted, bus, progress) or await _in_ingress(wanted, bus)
     if found is not None:
         stored, row, stream = found
         if row is None:
             return _waiting(wanted, stored, stream, deployment)
-        seeing = Seeing.of(deployment.numbered())
+        seeing = EventVisibility.of(deployment.numbered())
         if seeing is not None:
             for epoch in seeing.missing([row]):
                 seeing.know(epoch, await fetch_scopes(bus, epoch))
@@ -103,9 +102,9 @@ async def explain_event(
     letter = await _in_letters(wanted, bus)
     if letter is None:
         raise SituError(UNKNOWN_EVENT(name=name))
-    return EventExplained(
+    return EventExplanation(
         key=letter.key,
-        stream=Names(bus.zone).dead_stream,
+        stream=BusNames(bus.zone).dead_stream,
         seq=letter.seq,
         at=letter.at,
         version=deployment.version,
@@ -113,14 +112,14 @@ async def explain_event(
     )
 
 
-async def _in_log(wanted: Wanted, bus: Bus, progress: Progress | None) -> tuple[Stored, Row, str] | None:
+async def _in_log(wanted: EventReference, bus: Bus, progress: Progress | None) -> tuple[StoredMessage, Row, str] | None:
     found = await search_log(wanted, bus, progress)
-    return None if found is None else (*found, Names(bus.zone).root_stream)
+    return None if found is None else (*found, BusNames(bus.zone).root_stream)
 
 
-async def _in_ingress(wanted: Wanted, bus: Bus) -> tuple[Stored, None, str] | None:
+async def _in_ingress(wanted: EventReference, bus: Bus) -> tuple[StoredMessage, None, str] | None:
     """Still waiting for an engine, unopened: it is known by the keys on its message, or by its id in the text."""
-    stream = Names(bus.zone).in_stream
+    stream = BusNames(bus.zone).in_stream
     state = await bus.state(stream)
     async with aclosing(bus.read(stream, state.first, state.last)) as messages:
         async for message in messages:
@@ -129,7 +128,7 @@ async def _in_ingress(wanted: Wanted, bus: Bus) -> tuple[Stored, None, str] | No
     return None
 
 
-def _is_in(wanted: Wanted, message: Stored) -> bool:
+def _is_in(wanted: EventReference, message: StoredMessage) -> bool:
     if wanted.key is not None:
         first, count = EventKey.parse(message.headers[KEY]), int(message.headers.get(COUNT, "1"))
         same = (first.client, first.incarnation) == (wanted.key.client, wanted.key.incarnation)
@@ -139,8 +138,8 @@ def _is_in(wanted: Wanted, message: Stored) -> bool:
     return wanted.needle in message.body
 
 
-async def _in_letters(wanted: Wanted, bus: Bus) -> Letter | None:
-    async for letter in letters(bus, client=wanted.key.client if wanted.key is not None else ""):
+async def _in_letters(wanted: EventReference, bus: Bus) -> StoredDeadLetter | None:
+    async for letter in read_dead_letters(bus, client=wanted.key.client if wanted.key is not None else ""):
         if wanted.key is not None:
             if letter.key == str(wanted.key):
                 return letter
@@ -149,22 +148,24 @@ async def _in_letters(wanted: Wanted, bus: Bus) -> Letter | None:
     return None
 
 
-def _waiting(wanted: Wanted, stored: Stored, stream: str, deployment: Deployment) -> EventExplained:
+def _waiting(wanted: EventReference, stored: StoredMessage, stream: str, deployment: Deployment) -> EventExplanation:
     key = str(wanted.key) if wanted.key is not None else stored.headers[KEY]
-    return EventExplained(key=key, stream=stream, seq=stored.seq, at=stored.at, version=deployment.version)
+    return EventExplanation(key=key, stream=stream, seq=stored.seq, at=stored.at, version=deployment.version)
 
 
-def _explained(stored: Stored, row: Row, stream: str, deployment: Deployment, seeing: Seeing | None) -> EventExplained:
+def _explained(
+    stored: StoredMessage, row: Row, stream: str, deployment: Deployment, seeing: EventVisibility | None
+) -> EventExplanation:
     routing = routing_of(deployment)
     asked = [id for id in sorted(routing.subscriptions) if routing.filters_for(id, row.type)]
-    explained = [_for_addressee(explain_match(routing, id, row), row, routing) for id in asked]
+    explained = [_for_addressee(explain_filter_match(routing, id, row), row, routing) for id in asked]
     wanting = [each for each in explained if each.matched]
     seen = {
         each.subscription
         for each in wanting
         if seeing is None or seeing.sees(seeing.look(row), routing.subscriptions[each.subscription].scopes)
     }
-    return EventExplained(
+    return EventExplanation(
         key=f"{row.client}.{row.incarnation}.{row.seq}",
         stream=stream,
         seq=stored.seq,
@@ -178,7 +179,7 @@ def _explained(stored: Stored, row: Row, stream: str, deployment: Deployment, se
     )
 
 
-def _for_addressee(explained: Explained, row: Row, routing: Routing) -> Explained:
+def _for_addressee(explained: SubscriptionMatch, row: Row, routing: RoutingTable) -> SubscriptionMatch:
     """A client is not sent what it sent, whatever its filter says."""
     own = routing.subscriptions[explained.subscription].client == row.client
     if not own or not explained.matched:

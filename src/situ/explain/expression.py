@@ -1,24 +1,33 @@
-"""What there is to know about an expression: its typed tree, its forms, its text for both engines.
+"""What an expression gives for one sample: the sample read and checked against its type, and the expression run on it.
 
-Decides and lays nothing out: :mod:`situ.cli.show_expression` does that. An expression is explained for the
-engines as they run it, so Spark SQL and Python are those of the simplified form.
+A sample is a CloudEvent, or only the data of one; the envelope of the latter is made up here and said to be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from fractions import Fraction
 from math import lcm
 from typing import Any
 
-from situ.cli.outcome import Outcome
-from situ.errors import Problem
-from situ.expr.emit_python import compile_test, compile_value
-from situ.expr.emit_spark import SparkExpression, emit_spark
-from situ.expr.print import print_expression, print_literal
-from situ.expr.simplify import simplify
-from situ.expr.tree import (
+from situ.event import CloudEvent, decode_event
+from situ.lang.catalogue import OTHER_EVENT, UNKNOWN_SUBSCRIPTION, UNKNOWN_TYPE, WITHOUT_TYPE
+from situ.lang.documents.strict_json import JSON_LIMITS, read_json, to_text
+from situ.lang.expr.checker.check import Checked, check, check_condition
+from situ.lang.expr.definitions import Function
+from situ.lang.expr.emit.python import compile_test, compile_value
+from situ.lang.expr.emit.spark import SparkExpression, emit_spark
+from situ.lang.expr.format import print_expression, print_literal
+from situ.lang.expr.interpret import interpret
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.expr.scope import NameScope, event_scope
+from situ.lang.expr.simplify import simplify
+from situ.lang.expr.tree import (
     And,
     Apply,
     Case,
@@ -37,15 +46,144 @@ from situ.expr.tree import (
     Read,
     children,
 )
-from situ.types.model import BOOLEAN, plain
-from situ.units import Unit
+from situ.lang.problems import Location, Problem, SituError, nearest
+from situ.lang.types.json_codec import decode, encode
+from situ.lang.types.lookup import unknown_event
+from situ.lang.types.model import BOOLEAN, Attribute, Struct, is_subtype, plain
+from situ.lang.types.table import Types
+from situ.lang.units import Unit
+from situ.model import Deployment
+from situ.routing import Subscription
+
+_MADE_UP = "sample"
+
+
+@dataclass(frozen=True, slots=True)
+class RawSample:
+    """A sample as it was found in a file."""
+
+    file: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """The values of the variables of a scope, and where they come from."""
+
+    name: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpressionOutcome:
+    """A value, null, or failure with its reason; ``shown`` is the value as it would be written in an expression."""
+
+    sample: str
+    shown: str
+    value: Any = None
+    failure: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        if self.failure:
+            return {"sample": self.sample, "fails": True, "reason": self.failure}
+        return {"sample": self.sample, "fails": False, "value": self.value}
+
+
+def read_sample(raw: RawSample, payload: Struct, types: Types, now: datetime) -> Sample:
+    """The event, or data of an event, of that type or one below it; :class:`SituError` with all that is wrong."""
+    with _placed(raw):
+        value = _json(raw)
+        if not _is_event(value):
+            envelope = {**envelope_of(now), "type": payload.name}
+            data = decode(payload, value, types)
+            return Sample(name="data with a made-up envelope", values={"event": envelope, "data": data})
+        event = decode_event(raw.content)
+        envelope = {
+            "id": event.id,
+            "source": event.source,
+            "type": event.type,
+            "time": event.time or now,
+            "confidence": event.confidence,
+        }
+        data = decode(_type_of(event, payload, types), event.data, types)
+        return Sample(name=f"event {event.id} of {event.source}", values={"event": envelope, "data": data})
+
+
+def type_of_sample(raw: RawSample) -> str:
+    """The type a CloudEvent says it has; empty for anything else."""
+    with _placed(raw):
+        value = _json(raw)
+    type = value.get("type") if _is_event(value) else None
+    return type if isinstance(type, str) else ""
+
+
+def envelope_of(now: datetime) -> dict[str, Any]:
+    """The envelope of an event of which only the data is known."""
+    return {"id": _MADE_UP, "source": _MADE_UP, "type": _MADE_UP, "time": now, "confidence": None, "received": now}
+
+
+def read_arguments(raw: RawSample, parameters: Struct, types: Types) -> Sample:
+    """A JSON object with the arguments of a function, by the names of its parameters."""
+    with _placed(raw):
+        return Sample(name="these arguments", values=decode(parameters, _json(raw), types, "reject"))
+
+
+def evaluate(node: Node, sample: Sample, types: Types) -> ExpressionOutcome:
+    """Run the expression."""
+    try:
+        value = interpret(node, sample.values)
+    except FAILURES as failure:
+        return ExpressionOutcome(sample=sample.name, shown="", failure=str(failure) or "the operation failed")
+    encoded = None if value is None else encode(node.type, value, types)
+    shown = print_literal(value, node.unit) if not isinstance(value, dict | list) else _structure(encoded)
+    return ExpressionOutcome(sample=sample.name, shown=shown, value=encoded)
+
+
+@contextmanager
+def _placed(raw: RawSample) -> Iterator[None]:
+    """Problems of a sample say in which file it is."""
+    try:
+        yield
+    except SituError as error:
+        place = Location(file=raw.file)
+        raise SituError(*(replace(each, location=each.location or place) for each in error.problems)) from None
+
+
+def _json(raw: RawSample) -> Any:
+    return read_json(to_text(raw.content, JSON_LIMITS.event), JSON_LIMITS.depth)
+
+
+def _is_event(value: Any) -> bool:
+    return isinstance(value, dict) and "specversion" in value
+
+
+def _type_of(event: CloudEvent, wanted: Struct, types: Types) -> Struct:
+    found = types.event(event.type)
+    if found is None:
+        known = sorted(types.events)
+        raise SituError(unknown_event(event.type, nearest(event.type, known)))
+    if not is_subtype(found, wanted):
+        fitting = tuple(str(type) for type in types.subtypes(wanted))
+        raise SituError(OTHER_EVENT(found=event.type, wanted=wanted.name, fitting=fitting[:5]))
+    return found
+
+
+def _structure(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What there is to know about an expression: its typed tree, its forms, its text for both engines.
+#
+# Decides and lays nothing out: :mod:`situ.cli.render.expression` does that. An expression is explained for the engines
+# as they run it, so Spark SQL and Python are those of the simplified form.
 
 _LONGEST_DIVISOR = 10**9
 """Divisors with more digits say nothing to a reader: then factor and offset are shown, rounded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ExpressionPart:
     """A node of the typed tree in words, with what is below it; ``role`` says what it is to the node above."""
 
     label: str
@@ -54,7 +192,7 @@ class Part:
     unit: str
     nullable: bool
     can_fail: bool
-    parts: tuple[Part, ...]
+    parts: tuple[ExpressionPart, ...]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -69,7 +207,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explained:
+class ExpressionExplanation:
     """An expression explained. ``subject`` names where it comes from, ``over`` what it is evaluated on."""
 
     subject: str
@@ -77,11 +215,11 @@ class Explained:
     text: str
     canonical: str
     simplified: str
-    tree: Part
+    tree: ExpressionPart
     spark: SparkExpression
     python: str
     problems: tuple[Problem, ...] = ()
-    outcome: Outcome | None = None
+    outcome: ExpressionOutcome | None = None
 
     def as_json(self) -> dict[str, Any]:
         outcome = {"outcome": self.outcome.as_json()} if self.outcome else {}
@@ -112,12 +250,12 @@ def explain_expression(
     variables: Sequence[str],
     bare: str = "data",
     problems: tuple[Problem, ...] = (),
-    outcome: Outcome | None = None,
-) -> Explained:
+    outcome: ExpressionOutcome | None = None,
+) -> ExpressionExplanation:
     """Explain a checked expression over ``variables``, those of its scope."""
     simple = simplify(node)
     compiled = (compile_test if plain(node.type) == BOOLEAN else compile_value)(simple, variables)
-    return Explained(
+    return ExpressionExplanation(
         subject=subject,
         over=over,
         text=text,
@@ -131,10 +269,10 @@ def explain_expression(
     )
 
 
-def describe(node: Node, bare: str = "data", role: str = "") -> Part:
+def describe(node: Node, bare: str = "data", role: str = "") -> ExpressionPart:
     """The typed tree in words."""
     below = tuple(describe(part, bare, role) for role, part in zip(_roles(node), children(node), strict=True))
-    return Part(
+    return ExpressionPart(
         label=_label(node, bare),
         role=role,
         type=str(node.type),
@@ -210,3 +348,142 @@ def with_unit(text: str, unit: Unit | str) -> str:
 
 def _number(value: Fraction) -> str:
     return repr(value.numerator / value.denominator).removesuffix(".0")
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What ``situ explain expression`` is asked about: an expression, the filter of a subscription, or a function.
+#
+# The text itself decides. The id of a subscription, ``client/name``, stands for its filter; the name of a function of
+# the project for its definition, unless a type is given; anything else is an expression.
+
+_ID = re.compile(r"[A-Za-z0-9-]+/[A-Za-z0-9-]+")
+
+
+def explain_subject(text: str, type: str, raw: RawSample | None, deployment: Deployment) -> ExpressionExplanation:
+    """Explain it, with its outcome for a sample if there is one; :class:`SituError` with what is wrong."""
+    subscription = deployment.subscriptions.get(text)
+    if subscription is not None:
+        return _filter(subscription, type, raw, deployment)
+    function = deployment.functions.get(text)
+    if function is not None and not type:
+        return _function(function, raw, deployment)
+    return _expression(text, type, raw, deployment)
+
+
+def _expression(text: str, type: str, raw: RawSample | None, deployment: Deployment) -> ExpressionExplanation:
+    named = type or (type_of_sample(raw) if raw is not None else "")
+    if named:
+        types = deployment.types
+        payload = _struct(named, types)
+        checked = check(text, _event_scope(payload, types, deployment))
+        return _over_event(checked, "Expression", payload.name, payload, raw, types)
+    scope = _scope(deployment)
+    checked = check(text, scope)
+    if checked.node is None:
+        raise _without_type(text, checked, deployment)
+    sample = Sample(name="", values={})
+    return explain_expression(
+        checked.node,
+        text=text,
+        subject="Expression",
+        over="",
+        variables=(),
+        problems=checked.problems,
+        outcome=evaluate(checked.node, sample, deployment.types),
+    )
+
+
+def _filter(
+    subscription: Subscription, type: str, raw: RawSample | None, deployment: Deployment
+) -> ExpressionExplanation:
+    """The filter for one of the subscription's types: the one that is named, or that the sample has, or the first.
+
+    It is in the terms of the subscription's context, and so is the sample.
+    """
+    context = deployment.contexts.get(subscription.context)
+    types = deployment.types if context is None else context.types
+    if type:
+        chosen = _struct(type, types)
+    else:
+        sent = types.event(type_of_sample(raw)) if raw is not None else None
+        candidates = [_struct(name, types) for name in subscription.types]
+        chosen = next((each for each in candidates if sent in types.subtypes(each)), candidates[0])
+    text = subscription.where or "TRUE"
+    checked = check_condition(text, _event_scope(chosen, types, deployment))
+    others = [name for name in subscription.types if name != chosen.name]
+    over = f"{chosen.name}, one of {', '.join(subscription.types)}" if others else chosen.name
+    return _over_event(checked, f"Filter of {subscription.id}", over, chosen, raw, types)
+
+
+def _over_event(
+    checked: Checked, subject: str, over: str, payload: Struct, raw: RawSample | None, types: Types
+) -> ExpressionExplanation:
+    node = checked.tree()
+    sample = None if raw is None else read_sample(raw, payload, types, datetime.now(UTC))
+    return explain_expression(
+        node,
+        text=checked.text,
+        subject=subject,
+        over=over,
+        variables=("event", "data"),
+        problems=checked.problems,
+        outcome=None if sample is None else evaluate(node, sample, types),
+    )
+
+
+def _function(function: Function, raw: RawSample | None, deployment: Deployment) -> ExpressionExplanation:
+    types = deployment.types
+    names = tuple(name for name, _ in function.parameters)
+    outcome = None
+    if raw is not None:
+        sample = read_arguments(raw, _parameters(function), types)
+        values = {**dict.fromkeys(names), **sample.values, "event": envelope_of(datetime.now(UTC))}
+        outcome = evaluate(function.body, Sample(name=sample.name, values=values), types)
+    return explain_expression(
+        function.body,
+        text=function.text,
+        subject=f"Function {function.name}{': ' if function.converts else ''}{function.signature}",
+        over="",
+        variables=(*names, "event") if function.converts else names,
+        bare="",
+        outcome=outcome,
+    )
+
+
+def _parameters(function: Function) -> Struct:
+    return Struct(
+        "",
+        tuple(
+            Attribute(name=name, type=variable.type, unit=variable.unit, optional=variable.optional)
+            for name, variable in function.parameters
+        ),
+    )
+
+
+def _struct(name: str, types: Types) -> Struct:
+    found = types.get(name)
+    if isinstance(found, Struct):
+        return found
+    raise SituError(UNKNOWN_TYPE(name=name, nearest=nearest(name, types.names)))
+
+
+def _scope(deployment: Deployment) -> NameScope:
+    """The scope of an expression about nothing: constants, and the functions of the project."""
+    types = deployment.types
+    limits = deployment.settings.expression_limits
+    return NameScope(types=types, units=types.units, functions=deployment.definitions, limits=limits)
+
+
+def _event_scope(payload: Struct, types: Types, deployment: Deployment) -> NameScope:
+    limits = deployment.settings.expression_limits
+    return event_scope(payload, types=types, functions=deployment.definitions, limits=limits, extensions=True)
+
+
+def _without_type(text: str, checked: Checked, deployment: Deployment) -> SituError:
+    """Names that nothing knows: most likely a subscription with a slip, or an expression whose type was not said."""
+    if _ID.fullmatch(text):
+        known = nearest(text, deployment.subscriptions)
+        return SituError(UNKNOWN_SUBSCRIPTION(name=text, nearest=known))
+    if any(problem.code.code == "X102" for problem in checked.problems):
+        return SituError(*(WITHOUT_TYPE(each.location, cause=each) for each in checked.problems[:1]))
+    return SituError(*checked.problems)

@@ -1,6 +1,6 @@
 """What there is to know about functions: those of the language, its forms, and those a project defines.
 
-Decides and lays nothing out: :mod:`situ.cli.show_functions` does that.
+Decides and lays nothing out: :mod:`situ.cli.render.types` does that.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from situ.expr.definitions import Function as Defined
-from situ.expr.functions.lists import FORMS
-from situ.expr.functions.table import FUNCTIONS, SYNONYMS
-from situ.expr.overload import Function, Overload, UnitRule
+from situ.lang.expr.definitions import Function as Defined
+from situ.lang.expr.functions.table import FORMS, FUNCTIONS, SYNONYMS
+from situ.lang.expr.overload import Function, Overload, UnitRule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +23,7 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionExplained:
+class FunctionExplanation:
     """A function or form. ``body`` is the expression that defines it, for a project's own."""
 
     name: str
@@ -45,16 +44,16 @@ class FunctionExplained:
         }
 
 
-def explain_functions(definitions: Mapping[str, Defined]) -> tuple[FunctionExplained, ...]:
+def explain_functions(definitions: Mapping[str, Defined]) -> tuple[FunctionExplanation, ...]:
     """All functions and forms, the project's own first, by group in the order of the reference."""
     own = [_defined(definition) for _, definition in sorted(definitions.items())]
-    groups: dict[str, list[FunctionExplained]] = {}
+    groups: dict[str, list[FunctionExplanation]] = {}
     for each in (*map(_built_in, FUNCTIONS.values()), *map(_form, FORMS)):
         groups.setdefault(each.group, []).append(each)
     return (*own, *(each for group in groups.values() for each in group))
 
 
-def find_functions(name: str, definitions: Mapping[str, Defined]) -> tuple[FunctionExplained, ...]:
+def find_functions(name: str, definitions: Mapping[str, Defined]) -> tuple[FunctionExplanation, ...]:
     """Those of that name: functions by their name or a synonym, forms by a word of theirs, such as ``CASE``."""
     wanted = SYNONYMS.get(name, name)
     known = explain_functions(definitions)
@@ -68,7 +67,7 @@ def function_names(definitions: Mapping[str, Defined]) -> tuple[str, ...]:
     return (*definitions, *FUNCTIONS, *SYNONYMS, *sorted(words))
 
 
-def _words(explained: FunctionExplained) -> set[str]:
+def _words(explained: FunctionExplanation) -> set[str]:
     """The words that name a form: its keywords and the names before a bracket."""
     if explained.signatures:
         return set()
@@ -79,8 +78,8 @@ def _words(explained: FunctionExplained) -> set[str]:
     }
 
 
-def _built_in(function: Function) -> FunctionExplained:
-    return FunctionExplained(
+def _built_in(function: Function) -> FunctionExplanation:
+    return FunctionExplanation(
         name=function.name,
         group=function.group,
         doc=function.doc,
@@ -89,14 +88,14 @@ def _built_in(function: Function) -> FunctionExplained:
     )
 
 
-def _form(form: tuple[str, str, str]) -> FunctionExplained:
+def _form(form: tuple[str, str, str]) -> FunctionExplanation:
     text, group, doc = form
-    return FunctionExplained(name=text, group=group, doc=doc)
+    return FunctionExplanation(name=text, group=group, doc=doc)
 
 
-def _defined(function: Defined) -> FunctionExplained:
+def _defined(function: Defined) -> FunctionExplanation:
     link = ": " if function.converts else ""
-    return FunctionExplained(
+    return FunctionExplanation(
         name=function.name,
         group="project",
         doc="A conversion of this project." if function.converts else "Defined in this project.",

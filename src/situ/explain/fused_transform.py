@@ -1,6 +1,6 @@
 """What becomes of events between two contexts in one step: which value comes from where, over what in root.
 
-Decides and lays nothing out: :mod:`situ.cli.show_fused` does that.
+Decides and lays nothing out: :mod:`situ.cli.render.transform` does that.
 """
 
 from __future__ import annotations
@@ -9,21 +9,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from situ.catalogue import NOT_EXECUTED
-from situ.cli.exits import Exit, Stop
-from situ.cli.in_context import Ways, type_text
-from situ.cli.looked_up import LookedUp
-from situ.deployment.interpreting import not_executed
-from situ.errors import Problem
-from situ.expr.print import print_expression
-from situ.expr.runtime import FAILURES
-from situ.expr.tree import Case, ForEach, IsNull, Literal, MakeStruct, Node, Read, walk
-from situ.interpretation.bodies import DATA
-from situ.interpretation.fused import Fused, FusedConverter, fuse
-from situ.interpretation.rows import Find
-from situ.interpretation.steps import Provenance
-from situ.interpretation.transformation import Transformation
-from situ.types.encode import encode
+from situ.cli.exits import CommandError, Exit
+from situ.contexts.function_bodies import DATA
+from situ.contexts.transform.function_calls import FindRow
+from situ.contexts.transform.fusion import FusedConverter, FusedTransformation, fuse
+from situ.contexts.transform.steps import Provenance
+from situ.contexts.transform.transformation import Transformation
+from situ.explain.conversion import ContextConversions, LookupTables, type_text
+from situ.lang.catalogue import NOT_EXECUTED
+from situ.lang.expr.format import print_expression
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.expr.tree import Case, ForEach, IsNull, Literal, MakeStruct, Node, Read, walk
+from situ.lang.problems import Problem
+from situ.lang.types.json_codec import encode
+from situ.stages.interpret import not_executed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +58,10 @@ class FusedSample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FusedExplained:
+class FusedExplanation:
     """What becomes of one event type of the producer."""
 
-    way: Fused
+    way: FusedTransformation
     source: str
     through: str
     target: str
@@ -91,28 +90,28 @@ class FusedExplained:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Between:
+class ContextPair:
     """The ways from one context into root, and out of it into another."""
 
-    incoming: Ways
-    outgoing: Ways
-    tables: LookedUp
+    incoming: ContextConversions
+    outgoing: ContextConversions
+    tables: LookupTables
 
     @property
     def types(self) -> tuple[str, ...]:
         """Event types that lead all the way and that engines execute."""
         return tuple(name for name in sorted(self.incoming.by_type) if not self._hindered(name))
 
-    def way(self, type: str) -> Fused:
+    def way(self, type: str) -> FusedTransformation:
         """What becomes of this event type of the producer; refused with the reason if nothing does."""
         self.incoming.get(type)
         if problems := self._hindered(type):
-            raise Stop(Exit.NO, *problems)
+            raise CommandError(Exit.NO, *problems)
         into = self.incoming.get(type)
         out = self.outgoing.get(into.target.name)
         return fuse(into, out, (self._find(into), self._find(out)))
 
-    def _find(self, way: Transformation) -> dict[str, Find]:
+    def _find(self, way: Transformation) -> dict[str, FindRow]:
         """Here nothing runs that could remember events: there are none."""
         found = self.tables.find(way)
         return {name: found.get(name, _remembers_nothing) for name in way.externals}
@@ -129,11 +128,13 @@ def _remembers_nothing(*_: object) -> None:
     return None
 
 
-def explain_fused(way: Fused, between: Between, sample: tuple[Any, Any] | None = None) -> FusedExplained:
+def explain_fused(
+    way: FusedTransformation, between: ContextPair, sample: tuple[Any, Any] | None = None
+) -> FusedExplanation:
     """What becomes of an event type; the sample is an envelope and the data, as values."""
     producer, consumer = between.incoming.context, between.outgoing.context
     body, guarded = _unguarded(way.node)
-    return FusedExplained(
+    return FusedExplanation(
         way=way,
         source=f"{type_text(way.source.name, producer)} ({producer.name})",
         through=f"{way.inbound.target.name} ({producer.root.name})",
@@ -144,7 +145,7 @@ def explain_fused(way: Fused, between: Between, sample: tuple[Any, Any] | None =
     )
 
 
-def _sampled(way: Fused, envelope: Any, data: Any) -> FusedSample:
+def _sampled(way: FusedTransformation, envelope: Any, data: Any) -> FusedSample:
     converter = FusedConverter(way)
     try:
         return FusedSample(result=encode(way.target, converter.data(envelope, data), way.targets))

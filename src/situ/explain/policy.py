@@ -1,6 +1,6 @@
 """What there is to know about a policy: its text, its normal form, its logic tree, and how it is detected.
 
-Decides and lays nothing out: :mod:`situ.cli.show_policy` does that, and :mod:`situ.cli.draw_tree` draws the tree.
+Decides and lays nothing out: :mod:`situ.cli.render.policy` does that, and :mod:`situ.cli.render.policy` draws the tree.
 """
 
 from __future__ import annotations
@@ -9,23 +9,30 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from situ.catalogue import UNKNOWN_POLICY
-from situ.deployment import Deployment
-from situ.errors import Problems, SituError, nearest
-from situ.expr.print import print_expression
-from situ.situation.domain.ontology import Ontology
-from situ.situation.language.parse import parse_policy
-from situ.situation.policies.check_policy import check_policy
-from situ.situation.policies.leaves import Leaf, leaves_of, relations_of
-from situ.situation.policies.load_policies import name_of
-from situ.situation.policies.logic_tree import MEANINGS, Component, Node, logic_tree, walk
-from situ.situation.policies.plan import LeafPlan, PolicyPlan, plan_policy
-from situ.situation.policies.policy import Choice, Policy
-from situ.situation.policies.wording import duration_text, literal_text, part_text
+from situ.lang.catalogue import UNKNOWN_POLICY
+from situ.lang.expr.format import print_expression
+from situ.lang.problems import Problems, SituError, nearest
+from situ.model import Deployment
+from situ.policies.check.policy import check_policy
+from situ.policies.language.parse import parse_policy
+from situ.policies.load import name_of
+from situ.policies.logic_tree import (
+    MEANINGS,
+    Component,
+    LogicNode,
+    duration_text,
+    literal_text,
+    logic_tree,
+    part_text,
+    walk,
+)
+from situ.policies.model import Disjunction, Policy
+from situ.policies.ontology.model import Ontology
+from situ.policies.plan import Leaf, LeafPlan, PolicyPlan, leaves_of, plan_policy, relations_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeafExplained:
+class LeafExplanation:
     """One leaf of the plan: which events, as which aliases, meeting what; and which other policies use it, too."""
 
     plan: LeafPlan
@@ -56,11 +63,11 @@ class LeafExplained:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyExplained:
+class PolicyExplanation:
     policy: Policy
-    tree: Node
+    tree: LogicNode
     plan: PolicyPlan
-    leaves: tuple[LeafExplained, ...]
+    leaves: tuple[LeafExplanation, ...]
 
     @property
     def clauses(self) -> tuple[tuple[str, ...], ...]:
@@ -71,7 +78,7 @@ class PolicyExplained:
     @property
     def choices(self) -> tuple[str, ...]:
         """Every ``or`` that the clauses do not show as it is written: a match chooses one of its branches."""
-        parts = (part for part in self.policy.conditions if isinstance(part, Choice))
+        parts = (part for part in self.policy.conditions if isinstance(part, Disjunction))
         return tuple(
             part_text(each, self.policy.window) for each in parts if any(len(way) > 1 for way in each.branches)
         )
@@ -142,11 +149,11 @@ def read_policy(data: bytes, file: str, deployment: Deployment) -> Policy:
     return policy
 
 
-def explain_policy(policy: Policy, ontology: Ontology, others: Iterable[Policy] = ()) -> PolicyExplained:
+def explain_policy(policy: Policy, ontology: Ontology, others: Iterable[Policy] = ()) -> PolicyExplanation:
     """Explain a policy. ``others`` run beside it, and may share leaves."""
     plan = plan_policy(policy, ontology)
     beside = [(each.name, _leaves(each)) for each in others if each.name != policy.name]
-    return PolicyExplained(
+    return PolicyExplanation(
         policy=policy,
         tree=logic_tree(policy),
         plan=plan,
@@ -154,12 +161,12 @@ def explain_policy(policy: Policy, ontology: Ontology, others: Iterable[Policy] 
     )
 
 
-def _leaf(plan: PolicyPlan, place: int, beside: Iterable[tuple[str, frozenset[Leaf]]]) -> LeafExplained:
+def _leaf(plan: PolicyPlan, place: int, beside: Iterable[tuple[str, frozenset[Leaf]]]) -> LeafExplanation:
     policy, each = plan.policy, plan.leaves[place]
     uses = [use for relation in plan.relations for use in relation.uses if use.leaf == place]
     first = uses[0]
     other = policy.alias(first.other) if first.other else None
-    return LeafExplained(
+    return LeafExplanation(
         plan=each,
         aliases=tuple(dict.fromkeys(use.observed for use in uses)),
         constraint=policy.alias(first.observed).text,
@@ -173,7 +180,7 @@ def _leaves(policy: Policy) -> frozenset[Leaf]:
     return frozenset(leaf for relation in relations_of(policy) for leaf in leaves_of(policy, relation))
 
 
-def _tree_as_json(node: Node) -> dict[str, Any]:
+def _tree_as_json(node: LogicNode) -> dict[str, Any]:
     result: dict[str, Any] = {"component": node.component.value, "text": node.text}
     if node.negated:
         result["negated"] = True

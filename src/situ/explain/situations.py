@@ -10,17 +10,17 @@ from typing import Any
 import msgspec
 
 from situ.bus.interface import Bus
-from situ.bus.names import Names
-from situ.deployment.parts import withheld_in
 from situ.event.instants import print_instant
 from situ.event.lines import decode_line, stored_lines
-from situ.types.reserved import CLOSED, CONTINUED, OPENED
+from situ.event.subjects import BusNames
+from situ.lang.types.table import CLOSED, CONTINUED, OPENED
+from situ.scopes.stamp_codec import withheld_in
 
 _TYPES = frozenset(each.name for each in (OPENED, CONTINUED, CLOSED))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class SituationRecord:
     """A situation as it was told last. ``text`` is what opened it; ``end`` is empty while it is open."""
 
     id: str
@@ -47,12 +47,12 @@ class Told:
         }
 
 
-async def situations(bus: Bus, *, policy: str = "", only_open: bool = False) -> list[Told]:
+async def read_situations(bus: Bus, *, policy: str = "", only_open: bool = False) -> list[SituationRecord]:
     """All that the log still tells of, in the order they opened."""
-    names = Names(bus.zone)
+    names = BusNames(bus.zone)
     # The events of a policy's step are one message, which has the name of a type only if they are all of it.
     subjects = (names.root("*"), *(names.root("*", type) for type in sorted(_TYPES)))
-    found: dict[str, Told] = {}
+    found: dict[str, SituationRecord] = {}
     async with aclosing(bus.read(names.root_stream, 1, subjects=subjects)) as messages:
         async for message in messages:
             _take(found, stored_lines(message))
@@ -60,7 +60,7 @@ async def situations(bus: Bus, *, policy: str = "", only_open: bool = False) -> 
     return sorted((each for each in wanted if not (only_open and each.end)), key=lambda each: (each.start, each.id))
 
 
-def _take(found: dict[str, Told], lines: Iterable[bytes]) -> None:
+def _take(found: dict[str, SituationRecord], lines: Iterable[bytes]) -> None:
     for line in lines:
         if b"situ.situation." not in line:
             continue
@@ -72,7 +72,7 @@ def _take(found: dict[str, Told], lines: Iterable[bytes]) -> None:
         if row.type == CLOSED.name:
             data.setdefault("end", print_instant(row.time))
         before = found.get(data["situation"])
-        told = before or Told(
+        told = before or SituationRecord(
             id=data["situation"],
             policy=data["policy"],
             bindings=tuple((each["alias"], each["id"]) for each in data["bindings"]),

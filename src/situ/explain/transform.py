@@ -1,42 +1,298 @@
-"""What becomes of events of one type in a context: place by place, why, and what a sample becomes.
-
-Decides and lays nothing out: :mod:`situ.cli.show_transform` does that. What is explained is what engines compile; a
-sample is converted by it.
-"""
+"""Why a rule counts at a place of an event and others do not: all that are about such a value, with their keys."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, assert_never
 
-from situ.catalogue import NOT_EXECUTED
-from situ.cli.candidates import Candidate, Candidates
-from situ.cli.explained_expression import describe
-from situ.cli.in_context import Ways, place_text, type_text
-from situ.cli.looked_up import LookedUp
-from situ.cli.outcome import envelope_of
-from situ.cli.published import Given
-from situ.cli.traced import NOTHING, Made, Tracing, places
-from situ.deployment.interpreting import not_executed
-from situ.errors import Location, Problem, Problems, SituError
-from situ.expr.interpret import interpret
-from situ.expr.runtime import FAILURES
-from situ.expr.tree import Node
-from situ.interpretation.convert import Converter
-from situ.interpretation.model import Direction, FromDefault, FromExpression, FromPath
-from situ.interpretation.rows import Find, with_rows
-from situ.interpretation.shortcut import Shortcut, shortcut
-from situ.interpretation.steps import Value
-from situ.interpretation.transformation import Transformation, transformations
+from situ.contexts.model import Context, Direction, FromDefault, FromExpression, FromPath, Pattern, Rule
+from situ.contexts.patterns import Traversal, holds, matches
+from situ.contexts.resolve_rules import (
+    ATTRIBUTE,
+    SAYS_NOTHING,
+    LevelKey,
+    ResolvedPlace,
+    RuleSet,
+    explain_choice,
+    precedence_key,
+    resolve_event_type,
+)
+from situ.contexts.transform.converter import Converter
+from situ.contexts.transform.function_calls import FindRow, with_rows
+from situ.contexts.transform.round_trip import Shortcut, check_shortcut
+from situ.contexts.transform.steps import (
+    ChoiceStep,
+    DefaultStep,
+    ListStep,
+    Step,
+    StructStep,
+    ValueStep,
+    below,
+    is_nothing,
+    leaves,
+)
+from situ.contexts.transform.transformation import Transformation, transformations
+from situ.explain.conversion import ContextConversions, LookupTables, place_text, type_text
+from situ.explain.expression import describe, envelope_of
+from situ.lang.catalogue import NOT_EXECUTED
+from situ.lang.expr.interpret import interpret
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.expr.tree import Node
+from situ.lang.problems import Location, Problem, Problems, SituError
+from situ.lang.types.json_codec import Extra, decoder, encode
+from situ.lang.types.model import Struct, is_subtype
+from situ.lang.types.table import Types
+from situ.project.event_files import InputEvent
 from situ.settings.model import Defaults
-from situ.types.decode import Extra, decoder
-from situ.types.encode import encode
+from situ.stages.interpret import not_executed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceExplained:
+class RuleCandidate:
+    """A rule about such a value. ``keys`` are for the target, the event, and so on inwards; none: it does not match."""
+
+    rule: str
+    place: str
+    context: str
+    counts: bool = False
+    keys: tuple[str, ...] = ()
+    reason: str = ""
+    """Why it does not count."""
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "rule": self.rule,
+            "from": self.place or None,
+            "context": self.context,
+            "counts": self.counts,
+            "matches": bool(self.keys),
+            "keys": list(self.keys),
+            "reason": self.reason or None,
+        }
+
+
+class RuleCandidates:
+    """The rules of a context and direction, at the places of one event type."""
+
+    def __init__(self, context: Context, direction: Direction, event: Struct) -> None:
+        self._rules = RuleSet.of(context, direction)
+        types = context.types_of(direction)
+        self._places: dict[str, list[ResolvedPlace]] = {}
+        self._whole: dict[int, ResolvedPlace] = {}
+        for each in types.subtypes(event) or (event,):
+            if isinstance(each, Struct):
+                for place, whole in _all(resolve_event_type(each, self._rules, types, covered=True)):
+                    self._places.setdefault(str(place.path), []).append(place)
+                    if whole is not None:
+                        self._whole[id(place)] = whole
+
+    def places(self, path: str) -> list[ResolvedPlace]:
+        """The places of this path, one for each dynamic type, and for each of the event."""
+        return self._places.get(path, [])
+
+    def whole(self, place: ResolvedPlace) -> ResolvedPlace | None:
+        """The place above that a rule converts as a whole, so that no rule below it is asked; None if there is none.
+
+        It depends on the dynamic type: what is an attribute of one subtype may be converted with the whole of another.
+        """
+        return self._whole.get(id(place))
+
+    def place(self, path: str, rule: Rule | None) -> ResolvedPlace | None:
+        """The first of them at which this rule counts."""
+        found = self.places(path)
+        return next((each for each in found if each.rule is rule), next(iter(found), None))
+
+    def at(self, place: ResolvedPlace) -> tuple[RuleCandidate, ...]:
+        """All that are about a value of the type there: the one that counts, the beaten ones, those that miss."""
+        return (*self._matching(place), *self._missing(place.path))
+
+    def _matching(self, place: ResolvedPlace) -> Iterator[RuleCandidate]:
+        winner = place.rule
+        if winner is None:
+            return
+        for rule in (winner, *place.beaten):
+            yield RuleCandidate(
+                rule=str(rule),
+                place=place_text(rule.location),
+                context=rule.context,
+                counts=rule is winner,
+                keys=tuple(map(_shown, precedence_key(rule.pattern, place.path))),
+                reason="" if rule is winner else explain_choice(winner, rule, place.path),
+            )
+
+    def _missing(self, path: Traversal) -> Iterator[RuleCandidate]:
+        for rule in _latest(self._rules.rules):
+            if is_subtype(path.type, rule.pattern.target) and not matches(rule.pattern, path):
+                yield RuleCandidate(
+                    rule=str(rule),
+                    place=place_text(rule.location),
+                    context=rule.context,
+                    reason=_why_not(rule.pattern, path),
+                )
+
+
+def levels(path: Traversal) -> tuple[str, ...]:
+    """What the keys are about: the target, then from the event inwards."""
+    way = (f"level {number} ({type})" for number, type in enumerate(path.types[:-1]))
+    return (f"target ({path.type})", *way)
+
+
+def _all(
+    place: ResolvedPlace, whole: ResolvedPlace | None = None
+) -> Iterator[tuple[ResolvedPlace, ResolvedPlace | None]]:
+    """The places from here down, each with the outermost one above it that has a rule."""
+    yield place, whole
+    for each in place.below:
+        yield from _all(each, whole or (place if place.rule is not None else None))
+
+
+def _latest(rules: Iterable[Rule]) -> Iterable[Rule]:
+    """One rule a pattern: the others are overridden wherever it is in question."""
+    found: dict[Pattern, Rule] = {}
+    for rule in rules:
+        if rule.pattern not in found or found[rule.pattern].context == rule.context:
+            found[rule.pattern] = rule
+    return found.values()
+
+
+def _why_not(pattern: Pattern, path: Traversal) -> str:
+    if not is_subtype(path.event, pattern.head):
+        return f"the event is no {pattern.head}"
+    *inner, last = pattern.qualifiers
+    for number, (qualifier, step) in enumerate(zip(inner, path.steps, strict=False), start=1):
+        if not holds(qualifier, step):
+            return f"at level {number} it asks for {qualifier}"
+    if not path.steps or len(path.steps) < len(pattern.qualifiers):
+        return "it asks for a place further down"
+    if last.attribute and len(path.steps) != len(pattern.qualifiers):
+        return f"it asks for a place at level {len(pattern.qualifiers)}"
+    return f"the attribute is not {last.attribute}{'[]' if last.elements else ''}"
+
+
+def _shown(level: LevelKey) -> str:
+    if level == SAYS_NOTHING:
+        return "–"
+    distance, kind, order = level
+    return f"{distance:.0f} {'attribute' if kind == ATTRIBUTE else 'type'} {order}"
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# A transformation followed for one event: for every value of the target what it was made of, and what it became.
+
+NOTHING = object()
+"""Where a value is made of nothing in the event: a constant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedValue:
+    """A value of the target, before and after, as JSON values; ``failure`` says why there is none.
+
+    ``path`` has no indices, ``indices`` are those of its lists in order.
+    """
+
+    path: str
+    step: ValueStep
+    before: Any = NOTHING
+    after: Any = None
+    failure: str = ""
+    when: tuple[str, ...] = ()
+    indices: tuple[int, ...] = ()
+
+
+def places(step: Step) -> Iterator[TracedValue]:
+    """Every value that the target can have, without any event."""
+    for path, value, when in leaves(step):
+        yield TracedValue(
+            path=path, step=value, when=tuple(f"{place or 'the event'} is {dynamic}" for place, dynamic in when)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransformTrace:
+    """Follows the steps for one event. ``source`` is its data as a JSON value, ``targets`` what is visible there.
+
+    ``evaluate`` gives the value of an expression, what it looks up included.
+    """
+
+    source: Any
+    targets: Types
+    evaluate: Callable[[Node, Mapping[str, Any]], Any] = interpret
+
+    def trace(
+        self, step: Step, values: Mapping[str, Any], path: str = "", indices: tuple[int, ...] = ()
+    ) -> Iterator[TracedValue]:
+        """Every value that the target has for these values of the variables, in its order."""
+        match step:
+            case ValueStep(parts=parts):
+                if parts is not None:
+                    yield from self.trace(parts, values, path, indices)
+                elif not is_nothing(step):
+                    yield self._made(step, values, path, indices)
+            case StructStep(fields=fields):
+                for name, part in fields:
+                    yield from self.trace(part, values, below(path, name), indices)
+            case ListStep():
+                items = self.evaluate(step.list, values)
+                for number, item in enumerate(items if items is not None else ()):
+                    bound = {**values, step.variable: item}
+                    yield from self.trace(step.element, bound, f"{path}[]", (*indices, number))
+            case ChoiceStep(arms=arms, otherwise=otherwise):
+                chosen = next((part for condition, _, part in arms if self.evaluate(condition, values)), otherwise)
+                yield from self.trace(chosen, values, path, indices)
+            case DefaultStep(of=of):
+                for made in self.trace(of, values, path, indices):
+                    unfilled = made.path == path and made.after is None and not made.failure
+                    yield self._filled(made, step) if unfilled else made
+            case _:
+                assert_never(step)
+
+    def _made(self, step: ValueStep, values: Mapping[str, Any], path: str, indices: tuple[int, ...]) -> TracedValue:
+        from_event = step.source or step.rule is not None
+        before = _at(self.source, _parts(step.source), list(indices)) if from_event else NOTHING
+        made = TracedValue(path=path, step=step, before=before, indices=indices)
+        function = step.conversion
+        if function is not None and function.states:
+            return replace(made, failure="it needs more than the event")
+        try:
+            value = self.evaluate(step.node, values)
+        except FAILURES as failure:
+            return replace(made, failure=str(failure) or "no value")
+        return replace(made, after=None if value is None else encode(step.node.type, value, self.targets))
+
+    def _filled(self, made: TracedValue, step: DefaultStep) -> TracedValue:
+        if step.default is None:
+            return replace(made, failure="missing or null")
+        return replace(made, after=encode(step.type, step.default, self.targets))
+
+
+def _parts(path: str) -> list[str]:
+    """``crates[].spare`` → ``crates``, ``[]``, ``spare``."""
+    return [part for part in path.replace("[]", ".[]").split(".") if part]
+
+
+def _at(value: Any, path: Sequence[str], indices: list[int]) -> Any:
+    """What is at a place of a JSON value; of lists without an index all."""
+    if not path or value is None:
+        return value
+    first, *rest = path
+    if first != "[]":
+        return _at(value.get(first), rest, indices)
+    if indices:
+        return _at(value[indices[0]], rest, indices[1:])
+    return [_at(item, rest, []) for item in value]
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What becomes of events of one type in a context: place by place, why, and what a sample becomes.
+#
+# Decides and lays nothing out: :mod:`situ.cli.render.transform` does that. What is explained is what engines compile; a
+# sample is converted by it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceExplanation:
     """A value of the target. ``by`` is what decides about it: a rule, a unit, the mapping, or nothing."""
 
     target: str
@@ -47,15 +303,15 @@ class PlaceExplained:
     place: str
     function: str
     needs: tuple[str, ...]
-    candidates: tuple[Candidate, ...]
-    made: tuple[Made, ...] = ()
+    candidates: tuple[RuleCandidate, ...]
+    made: tuple[TracedValue, ...] = ()
 
     @property
-    def beaten(self) -> tuple[Candidate, ...]:
+    def beaten(self) -> tuple[RuleCandidate, ...]:
         return tuple(each for each in self.candidates if each.keys and not each.counts)
 
     @property
-    def missing(self) -> tuple[Candidate, ...]:
+    def missing(self) -> tuple[RuleCandidate, ...]:
         return tuple(each for each in self.candidates if not each.keys)
 
     def as_json(self) -> dict[str, Any]:
@@ -75,32 +331,32 @@ class PlaceExplained:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Converted:
+class ConvertedSample:
     """A sample and what it becomes: ``result``, or ``problems``, as the dead letter would name them."""
 
-    given: Given
+    given: InputEvent
     envelope: Mapping[str, Any]
     data: Any
-    find: Mapping[str, Find]
+    find: Mapping[str, FindRow]
     """How rows of tables are found for it."""
     result: Any = None
     problems: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransformExplained:
+class TransformExplanation:
     """What becomes of an event type; with a sample, also of that."""
 
     way: Transformation
     source: str
     target: str
-    places: tuple[PlaceExplained, ...]
+    places: tuple[PlaceExplanation, ...]
     problems: tuple[Problem, ...]
     """Warnings and observations about it."""
     shortcut: Shortcut
     """Whether those of the context get events of the context as they were sent."""
     policy: str
-    sample: Converted | None = None
+    sample: ConvertedSample | None = None
 
     def as_json(self) -> dict[str, Any]:
         sample = self.sample
@@ -130,19 +386,21 @@ class TransformExplained:
 
 
 def explain_transform(
-    way: Transformation, ways: Ways, settings: Defaults, sample: Converted | None = None
-) -> TransformExplained:
+    way: Transformation, ways: ContextConversions, settings: Defaults, sample: ConvertedSample | None = None
+) -> TransformExplanation:
     """One of these ways, with what it does to a sample."""
     context, incoming = ways.context, ways.direction is Direction.IN
-    candidates = Candidates(context, ways.direction, way.source)
-    made: dict[tuple[str, int], list[Made]] = {}
+    candidates = RuleCandidates(context, ways.direction, way.source)
+    made: dict[tuple[str, int], list[TracedValue]] = {}
     if sample is not None:
         find = sample.find
 
         def evaluate(node: Node, values: Mapping[str, Any]) -> Any:
             return interpret(with_rows(node, way.externals, find), values)
 
-        tracing = Tracing(source=encode(way.source, sample.data, way.types), targets=way.targets, evaluate=evaluate)
+        tracing = TransformTrace(
+            source=encode(way.source, sample.data, way.types), targets=way.targets, evaluate=evaluate
+        )
         values = {**dict.fromkeys(way.externals), "event": sample.envelope, "data": sample.data}
         for each in tracing.trace(way.step, values):
             made.setdefault((each.path, id(each.step)), []).append(each)
@@ -154,7 +412,7 @@ def explain_transform(
         f"{way.target.name if incoming else type_text(way.target.name, context)}",
     )
     names = (context.root.name, context.name)
-    return TransformExplained(
+    return TransformExplanation(
         way=way,
         source=f"{here} ({names[incoming]})",
         target=f"{there} ({names[not incoming]})",
@@ -166,19 +424,19 @@ def explain_transform(
     )
 
 
-def _shortcut(way: Transformation, ways: Ways, settings: Defaults) -> Shortcut:
+def _shortcut(way: Transformation, ways: ContextConversions, settings: Defaults) -> Shortcut:
     """For events of the context that go this way, or that come back by it."""
     keeps_extra = settings.extra == "keep"
     if ways.direction is Direction.IN:
         outbound = transformations(ways.context, Direction.OUT, Problems())
-        return shortcut(way, outbound, keeps_extra=keeps_extra)
+        return check_shortcut(way, outbound, keeps_extra=keeps_extra)
     inbound = transformations(ways.context, Direction.IN, Problems())
-    return shortcut(inbound.get(way.target.name), ways.by_type, keeps_extra=keeps_extra)
+    return check_shortcut(inbound.get(way.target.name), ways.by_type, keeps_extra=keeps_extra)
 
 
 def convert_sample(
-    given: Given, way: Transformation, tables: LookedUp, now: datetime, extra: Extra, file: str
-) -> Converted:
+    given: InputEvent, way: Transformation, tables: LookupTables, now: datetime, extra: Extra, file: str
+) -> ConvertedSample:
     """The sample, converted; :class:`SituError` if it is no event of the source type, or a table is not there."""
     decoded = decoder(way.source, way.types, extra)(given.data)
     if decoded.problems:
@@ -186,7 +444,7 @@ def convert_sample(
         raise SituError(*(replace(each, location=each.location or place) for each in decoded.problems))
     envelope = {**envelope_of(now), **given.envelope, "type": given.type}
     find = tables.find(way)
-    converted = Converted(given=given, envelope=envelope, data=decoded.value, find=find)
+    converted = ConvertedSample(given=given, envelope=envelope, data=decoded.value, find=find)
     if refused := tuple(not_executed(way, NOT_EXECUTED)):
         return replace(converted, problems=refused)
     converter = Converter(way, find)
@@ -197,7 +455,9 @@ def convert_sample(
     return replace(converted, result=result)
 
 
-def _place(found: Made, made: tuple[Made, ...], way: Transformation, candidates: Candidates) -> PlaceExplained:
+def _place(
+    found: TracedValue, made: tuple[TracedValue, ...], way: Transformation, candidates: RuleCandidates
+) -> PlaceExplanation:
     step = found.step
     place = candidates.place(step.source, step.rule) if step.source or step.rule is not None else None
     origin = way.mapping.attributes.get(tuple(found.path.split("."))) if way.mapping is not None else None
@@ -210,7 +470,7 @@ def _place(found: Made, made: tuple[Made, ...], way: Transformation, candidates:
         by, rule = "unit", f"unit {step.units}"
     elif isinstance(origin, FromExpression | FromDefault | FromPath):
         by, rule = "mapping", "mapping"
-    return PlaceExplained(
+    return PlaceExplanation(
         target=found.path,
         source=step.source,
         when=" and ".join(found.when),
@@ -224,13 +484,13 @@ def _place(found: Made, made: tuple[Made, ...], way: Transformation, candidates:
     )
 
 
-def _function(step: Value) -> str:
+def _function(step: ValueStep) -> str:
     if step.units and step.conversion is None:
         return describe(step.node).label
     return step.function
 
 
-def _needs(step: Value) -> tuple[str, ...]:
+def _needs(step: ValueStep) -> tuple[str, ...]:
     """What it reads besides the event."""
     function = step.conversion
     if function is None:
@@ -254,7 +514,7 @@ def _concerns(problem: Problem, way: Transformation) -> bool:
     return any(rule.location == problem.location for rule in rules)
 
 
-def _value(made: Made) -> dict[str, Any]:
+def _value(made: TracedValue) -> dict[str, Any]:
     return {
         "indices": list(made.indices),
         **({} if made.before is NOTHING else {"before": made.before}),

@@ -6,21 +6,20 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from situ.catalogue import NEVER_TRUE, UNKNOWN_NAME
-from situ.cli.candidates import Candidate, Candidates, levels
-from situ.cli.exits import Exit, Stop
-from situ.cli.explained_transform import PlaceExplained, TransformExplained
-from situ.cli.in_context import Ways
-from situ.cli.outcome import Outcome, Sample, evaluate
-from situ.deployment import Deployment
-from situ.deployment.rows import Rows
-from situ.errors import Problem, nearest
-from situ.expr.print import print_expression
-from situ.expr.tree import FALSE, Literal
-from situ.interpretation.mediation import decided_later, mediate, restate
-from situ.interpretation.model import Lookup
-from situ.interpretation.resolution import Place
-from situ.interpretation.rows import with_rows
+from situ.cli.exits import CommandError, Exit
+from situ.contexts.lookup_tables import TableLookups
+from situ.contexts.model import TableLookup
+from situ.contexts.resolve_rules import ResolvedPlace
+from situ.contexts.transform.filter_rewrite import deferred_filter, rewrite_filter, rewrite_subscription
+from situ.contexts.transform.function_calls import with_rows
+from situ.explain.conversion import ContextConversions
+from situ.explain.expression import ExpressionOutcome, Sample, evaluate
+from situ.explain.transform import PlaceExplanation, RuleCandidate, RuleCandidates, TransformExplanation, levels
+from situ.lang.catalogue import NEVER_TRUE, UNKNOWN_NAME
+from situ.lang.expr.format import print_expression
+from situ.lang.expr.tree import FALSE, Literal
+from situ.lang.problems import Problem, nearest
+from situ.model import Deployment
 
 _INDEX = re.compile(r"\[[0-9]*\]")
 _FILTER = "--filter"
@@ -33,7 +32,7 @@ class PlaceCandidates:
     title: str
     outcome: str
     levels: tuple[str, ...]
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[RuleCandidate, ...]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -45,7 +44,7 @@ class PlaceCandidates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhyExplained:
+class RuleExplanation:
     """An attribute, with a place of the source for each dynamic type of the value."""
 
     attribute: str
@@ -56,7 +55,7 @@ class WhyExplained:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FilterExplained:
+class FilterExplanation:
     """A filter on the target of a transformation, and what it asks of the source."""
 
     target: str
@@ -70,7 +69,7 @@ class FilterExplained:
     also: tuple[str, ...] = ()
     """Other root types of whose events the same filter asks something."""
     problems: tuple[Problem, ...] = ()
-    outcome: Outcome | None = None
+    outcome: ExpressionOutcome | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -87,11 +86,11 @@ class FilterExplained:
         }
 
 
-def explain_why(attribute: str, explained: TransformExplained, ways: Ways) -> WhyExplained:
+def explain_rules(attribute: str, explained: TransformExplanation, ways: ContextConversions) -> RuleExplanation:
     """Why the value of an attribute of the target (or of the source, by its path there) is made as it is."""
     wanted = _INDEX.sub("[]", attribute)
     way = explained.way
-    candidates = Candidates(ways.context, ways.direction, way.source)
+    candidates = RuleCandidates(ways.context, ways.direction, way.source)
     found: list[PlaceCandidates] = []
     for each, source in _at(wanted, explained):
         if not each.source and each.by != "rule":
@@ -105,21 +104,23 @@ def explain_why(attribute: str, explained: TransformExplained, ways: Ways) -> Wh
             told = _told(each, place, candidates, part=source != each.source)
             if told not in found:
                 found.append(told)
-    return WhyExplained(attribute=attribute, places=tuple(found))
+    return RuleExplanation(attribute=attribute, places=tuple(found))
 
 
-def explain_filter(where: str, explained: TransformExplained, ways: Ways, deployment: Deployment) -> FilterExplained:
+def explain_filter(
+    where: str, explained: TransformExplanation, ways: ContextConversions, deployment: Deployment
+) -> FilterExplanation:
     """What a filter in the terms of the context asks of root events of this type."""
     way, context = explained.way, ways.context
     functions, limits = deployment.definitions, deployment.settings.expression_limits
-    find = Rows().finders(way) if explained.sample is None else explained.sample.find
-    rows = {name: each for name, each in find.items() if isinstance(way.externals[name].of, Lookup)}
+    find = TableLookups().finders(way) if explained.sample is None else explained.sample.find
+    rows = {name: each for name, each in find.items() if isinstance(way.externals[name].of, TableLookup)}
     node = with_rows(way.node, way.externals, rows)
-    found = restate(where, way, context, functions, limits, named=_FILTER, node=node)
-    later = decided_later((way.target.name,), where, context, way, functions, limits, node=node)
+    found = rewrite_filter(where, way, context, functions, limits, named=_FILTER, node=node)
+    later = deferred_filter((way.target.name,), where, context, way, functions, limits, node=node)
     others: tuple[str, ...] = ()
     if context.types.event(way.target.name) == way.target:
-        asked = mediate(_FILTER, (way.target.name,), where, context, ways.by_type, functions, limits)
+        asked = rewrite_subscription(_FILTER, (way.target.name,), where, context, ways.by_type, functions, limits)
         others = tuple(name for name in asked if name != way.source.name)
     simplified = print_expression(found.simplified)
     never = found.simplified == FALSE or (isinstance(found.simplified, Literal) and found.simplified.value is None)
@@ -129,7 +130,7 @@ def explain_filter(where: str, explained: TransformExplained, ways: Ways, deploy
         values |= dict.fromkeys(way.externals)
         whole = with_rows(found.substituted, way.externals, find) if later else found.simplified
         outcome = evaluate(whole, Sample(name="the sample", values=values), way.types)
-    return FilterExplained(
+    return FilterExplanation(
         target=way.target.name,
         source=way.source.name,
         written=where,
@@ -143,7 +144,7 @@ def explain_filter(where: str, explained: TransformExplained, ways: Ways, deploy
     )
 
 
-def _at(wanted: str, explained: TransformExplained) -> list[tuple[PlaceExplained, str]]:
+def _at(wanted: str, explained: TransformExplanation) -> list[tuple[PlaceExplanation, str]]:
     """The rows about an attribute, with the path in the source: its own, those below, or the one it is part of."""
     rows = explained.places
     both = (explained.way.target, explained.way.source)
@@ -158,14 +159,16 @@ def _at(wanted: str, explained: TransformExplained) -> list[tuple[PlaceExplained
             return [(each, f"{each.source}{wanted[len(path_of(each)) :]}") for each in above]
     known = sorted((names | {each.target for each in rows} | {each.source for each in rows}) - {""})
     instead = f"{explained.way.target.name} has {', '.join(known)}."
-    raise Stop(Exit.NO, UNKNOWN_NAME(kind="attribute", name=wanted, nearest=nearest(wanted, known), instead=instead))
+    raise CommandError(
+        Exit.NO, UNKNOWN_NAME(kind="attribute", name=wanted, nearest=nearest(wanted, known), instead=instead)
+    )
 
 
-def _target(each: PlaceExplained) -> str:
+def _target(each: PlaceExplanation) -> str:
     return each.target
 
 
-def _source(each: PlaceExplained) -> str:
+def _source(each: PlaceExplanation) -> str:
     return each.source
 
 
@@ -173,7 +176,7 @@ def _is_above(path: str, wanted: str) -> bool:
     return not path or wanted.startswith((f"{path}.", f"{path}["))
 
 
-def _told(each: PlaceExplained, place: Place, candidates: Candidates, *, part: bool) -> PlaceCandidates:
+def _told(each: PlaceExplanation, place: ResolvedPlace, candidates: RuleCandidates, *, part: bool) -> PlaceCandidates:
     path, whole = place.path, candidates.whole(place)
     rules = candidates.at(place)
     if whole is not None and whole.rule is not None:
@@ -193,12 +196,12 @@ def _told(each: PlaceExplained, place: Place, candidates: Candidates, *, part: b
     return PlaceCandidates(title=title, outcome=outcome, levels=levels(path), candidates=rules)
 
 
-def _without_rule(place: Place) -> str:
+def _without_rule(place: ResolvedPlace) -> str:
     """What becomes of a value of this type, while a rule converts those of another type at the place."""
     return "attribute by attribute" if place.attributes else "element by element" if place.elements else "copied"
 
 
-def _outcome(each: PlaceExplained) -> str:
+def _outcome(each: PlaceExplanation) -> str:
     if each.by == "rule":
         return f"converted by {each.function}"
     return f"{each.rule} by {each.function}" if each.by == "unit" else each.function

@@ -1,6 +1,6 @@
 """What there is to know about types: attributes and where they come from, what is above and below.
 
-Decides and lays nothing out: :mod:`situ.cli.show_types` does that.
+Decides and lays nothing out: :mod:`situ.cli.render.types` does that.
 """
 
 from __future__ import annotations
@@ -9,15 +9,23 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from situ.types.encode import encode
-from situ.types.inheritance import own_attributes
-from situ.types.model import PRIMITIVES, Attribute, Named, Struct, Type, supertypes
-from situ.types.syntax import format_attribute, format_type
-from situ.types.table import Types, built_in
+from situ.lang.types.json_codec import encode
+from situ.lang.types.model import (
+    PRIMITIVES,
+    Attribute,
+    Named,
+    Struct,
+    Type,
+    format_attribute,
+    format_type,
+    own_attributes,
+    supertypes,
+)
+from situ.lang.types.table import Types, built_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttributeExplained:
+class AttributeExplanation:
     """An attribute; ``origin`` is the supertype that declares it, ``narrows`` the one whose declaration it replaces."""
 
     name: str
@@ -41,7 +49,7 @@ class AttributeExplained:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TypeExplained:
+class TypeExplanation:
     """A type; ``kind`` is one of ``event``, ``struct``, ``named primitive`` and ``primitive``."""
 
     name: str
@@ -49,7 +57,7 @@ class TypeExplained:
     built_in: bool
     supertypes: tuple[str, ...]
     subtypes: tuple[str, ...]
-    attributes: tuple[AttributeExplained, ...]
+    attributes: tuple[AttributeExplanation, ...]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -63,27 +71,27 @@ class TypeExplained:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Branch:
+class TypeBranch:
     """A type in the tree of all types, with its own attributes; ``again`` where it already stands further up."""
 
     name: str
     attributes: tuple[str, ...]
     again: bool = False
-    below: tuple[Branch, ...] = ()
+    below: tuple[TypeBranch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class TypeSection:
     """The types of one kind."""
 
     title: str
-    branches: tuple[Branch, ...]
+    branches: tuple[TypeBranch, ...]
 
 
-def explain_type(type: Type, types: Types) -> TypeExplained:
+def explain_type(type: Type, types: Types) -> TypeExplanation:
     """One type of a table."""
     name = str(type)
-    return TypeExplained(
+    return TypeExplanation(
         name=name,
         kind=_kind(type, types),
         built_in=name in PRIMITIVES or built_in().get(name) == type,
@@ -93,12 +101,12 @@ def explain_type(type: Type, types: Types) -> TypeExplained:
     )
 
 
-def explain_all(types: Types) -> tuple[TypeExplained, ...]:
+def explain_all(types: Types) -> tuple[TypeExplanation, ...]:
     """Every declared type, in the order of their names."""
     return tuple(explain_type(type, types) for type in types.declared)
 
 
-def type_tree(types: Types) -> tuple[Section, ...]:
+def type_tree(types: Types) -> tuple[TypeSection, ...]:
     """All types by kind, subtypes below their supertypes. Kinds of which there is none are left out."""
     declared = types.declared
     events = [type for type in declared if type.name in types.events]
@@ -111,7 +119,7 @@ def type_tree(types: Types) -> tuple[Section, ...]:
         ("Named primitives", _branches(named)),
         ("Built-in types", _branches(given)),
     )
-    return tuple(Section(title=title, branches=branches) for title, branches in sections if branches)
+    return tuple(TypeSection(title=title, branches=branches) for title, branches in sections if branches)
 
 
 def _kind(type: Type, types: Types) -> str:
@@ -124,11 +132,11 @@ def _kind(type: Type, types: Types) -> str:
             return "primitive"
 
 
-def _attributes(struct: Struct) -> Iterator[AttributeExplained]:
+def _attributes(struct: Struct) -> Iterator[AttributeExplanation]:
     own = {attribute.name for attribute in own_attributes(struct)}
     for attribute in struct.attributes:
         above = _declared_by(attribute.name, struct.supers)
-        yield AttributeExplained(
+        yield AttributeExplanation(
             name=attribute.name,
             type=format_type(attribute.type),
             unit=str(attribute.unit),
@@ -148,7 +156,7 @@ def _declared_by(name: str, supers: Iterable[Struct]) -> str:
     return ""
 
 
-def _branches(members: Iterable[Named | Struct]) -> tuple[Branch, ...]:
+def _branches(members: Iterable[Named | Struct]) -> tuple[TypeBranch, ...]:
     """The members as trees. One with several supertypes stands below each, with what is below it only once."""
     here = {type.name: type for type in members}
     below: dict[str, list[str]] = {}
@@ -157,11 +165,11 @@ def _branches(members: Iterable[Named | Struct]) -> tuple[Branch, ...]:
             below.setdefault(above, []).append(name)
     seen: set[str] = set()
 
-    def branch(name: str) -> Branch:
+    def branch(name: str) -> TypeBranch:
         again = name in seen
         seen.add(name)
         inside = () if again else tuple(branch(other) for other in below.get(name, ()))
-        return Branch(name=name, attributes=tuple(_own(here[name])), again=again and name in below, below=inside)
+        return TypeBranch(name=name, attributes=tuple(_own(here[name])), again=again and name in below, below=inside)
 
     roots = [name for name, type in here.items() if not any(above in here for above in _above(type))]
     return tuple(branch(name) for name in roots)

@@ -11,32 +11,40 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from situ.bus.interface import Bus
-from situ.catalogue import NO_SUCH_DECLARATION, UNKNOWN_EVENT, UNKNOWN_SUBSCRIPTION
-from situ.cli.in_context import find_context
-from situ.cli.opened import Opened
-from situ.cli.outcome import Raw, read_sample
-from situ.cli.published import Given, Reader, Wrong
-from situ.cli.transformed import Passage
-from situ.deployment import Deployment
-from situ.deployment.explained_text import about_event, about_sample, tell_why, why_as_json
-from situ.deployment.explaining import Why, explain_row, explain_sample, sample_event, without_scopes
-from situ.deployment.seeing import Seeing
-from situ.edge.searching import Progress, Wanted, search_letters, search_log
-from situ.errors import SituError, nearest
+from situ.cli.project import LoadedProject
 from situ.event.row import Row
 from situ.event.seal import Seal, seal_of
+from situ.explain.conversion import ContextTransformer, find_context
+from situ.explain.expression import RawSample, read_sample
+from situ.lang.catalogue import NO_SUCH_DECLARATION, UNKNOWN_EVENT, UNKNOWN_SUBSCRIPTION
+from situ.lang.problems import SituError, nearest
+from situ.lang.types.lookup import unknown_event
+from situ.model import Deployment
+from situ.project.event_files import EventLineReader, InputError, InputEvent
 from situ.registry.snapshots import fetch_scopes
-from situ.subscription.model import ROOT, Advertisement, Subscription
-from situ.types.undeclared import unknown_event
+from situ.router.explain_visibility import EventReference, Progress, search_dead_letters, search_log
+from situ.routing.model import ROOT, Advertisement, Subscription
+from situ.stages.explain_visibility import (
+    EventVisibilityExplanation,
+    about_event,
+    about_sample,
+    explain_row,
+    explain_sample,
+    explanation_as_json,
+    explanation_lines,
+    sample_event,
+    without_scopes,
+)
+from situ.stages.visibility import EventVisibility
 
 if TYPE_CHECKING:
-    from situ.visibility.graph import ScopeGraph
+    from situ.scopes.graph import ScopeGraph
 
 _ENVELOPE = {"specversion": "1.0", "id": "sample"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class VisibilityAnswer:
     """In words, and as data."""
 
     text: str
@@ -45,11 +53,11 @@ class Answer:
 
 async def explain_visibility(
     name: str, to: str, bus: Bus, deployment: Deployment, written: ScopeGraph, progress: Progress | None = None
-) -> Answer:
+) -> VisibilityAnswer:
     """About an event that was stored; :class:`SituError` if it, or the subscription, is not there."""
     subscription = _subscription(to, deployment)
     row = await _find(name, bus, seal_of(deployment.numbers.seal), progress)
-    seeing = Seeing.of(deployment.numbered())
+    seeing = EventVisibility.of(deployment.numbered())
     if seeing is None:
         return _answer(about_event(row), to, without_scopes())
     for epoch in seeing.missing([row]):
@@ -57,7 +65,9 @@ async def explain_visibility(
     return _answer(about_event(row), to, explain_row(seeing, row, subscription.scopes, written))
 
 
-def explain_visibility_of_sample(ad: str, raw: Raw, to: str, opened: Opened, written: ScopeGraph) -> Answer:
+def explain_visibility_of_sample(
+    ad: str, raw: RawSample, to: str, opened: LoadedProject, written: ScopeGraph
+) -> VisibilityAnswer:
     """About an event as this advertisement could publish it, in the terms of its client."""
     deployment = opened.deployment
     subscription = _subscription(to, deployment)
@@ -73,32 +83,36 @@ def explain_visibility_of_sample(ad: str, raw: Raw, to: str, opened: Opened, wri
         raise SituError(unknown_event(type, nearest(type, sorted(deployment.types.events))))
     values = read_sample(raw, payload, deployment.types, datetime.now(UTC)).values
     about = about_sample(ad, values["event"]["type"])
-    seeing = Seeing.of(deployment.numbered())
+    seeing = EventVisibility.of(deployment.numbered())
     if seeing is None:
         return _answer(about, to, without_scopes())
     event = sample_event(seeing, values["event"]["type"], values["event"], values["data"])
     return _answer(about, to, explain_sample(seeing, event, advertisement.scopes, subscription.scopes, written))
 
 
-def _in_root(raw: Raw, advertisement: Advertisement, context: str, opened: Opened) -> tuple[str, Raw]:
+def _in_root(
+    raw: RawSample, advertisement: Advertisement, context: str, opened: LoadedProject
+) -> tuple[str, RawSample]:
     """The sample as it is once it is taken in, and its type."""
-    passage = Passage.of(find_context(context, opened.deployment), find_context(ROOT, opened.deployment), opened)
-    reader = Reader(raw.file, advertisement.type, opened.deployment.settings.limits.event)
+    passage = ContextTransformer.of(
+        find_context(context, opened.deployment), find_context(ROOT, opened.deployment), opened
+    )
+    reader = EventLineReader(raw.file, advertisement.type, opened.deployment.settings.limits.event)
     # One that is empty is read as one that is cut off.
     given, *_ = [*reader.feed(raw.content or b"{"), *reader.finish()]
-    found = given.problems if isinstance(given, Wrong) else passage.transform(given)
+    found = given.problems if isinstance(given, InputError) else passage.transform(given)
     if isinstance(found, tuple):
         raise SituError(*found)
-    assert isinstance(given, Given)
+    assert isinstance(given, InputEvent)
     type = found["type"] if given.sent else passage.incoming.by_type[given.type].target.name
     event = found if given.sent else {**_ENVELOPE, "source": advertisement.client, "type": type, "data": found}
-    return type, Raw(raw.file, json.dumps(event).encode())
+    return type, RawSample(raw.file, json.dumps(event).encode())
 
 
 async def _find(name: str, bus: Bus, seal: Seal, progress: Progress | None) -> Row:
-    wanted = Wanted.parse(name, seal)
+    wanted = EventReference.parse(name, seal)
     found = await search_log(wanted, bus, progress)
-    row = found[1] if found is not None else await search_letters(wanted, bus)
+    row = found[1] if found is not None else await search_dead_letters(wanted, bus)
     if row is None:
         raise SituError(UNKNOWN_EVENT(name=name))
     return row
@@ -111,6 +125,6 @@ def _subscription(id: str, deployment: Deployment) -> Subscription:
     return found
 
 
-def _answer(about: tuple[str, dict[str, Any]], to: str, why: Why) -> Answer:
+def _answer(about: tuple[str, dict[str, Any]], to: str, why: EventVisibilityExplanation) -> VisibilityAnswer:
     what, data = about
-    return Answer(text=tell_why(what, why), data=why_as_json({**data, "to": to}, why))
+    return VisibilityAnswer(text=explanation_lines(what, why), data=explanation_as_json({**data, "to": to}, why))

@@ -1,7 +1,7 @@
 """Every error Situ reports: a stable code, a message, a place, a remedy.
 
 This module owns the *form* of errors: severities, places, problems, the exception that carries
-problems, and how a problem reads in a terminal. The list of codes is :mod:`situ.catalogue`; nothing
+problems, and how a problem reads in a terminal. The list of codes is :mod:`situ.lang.catalogue`; nothing
 here knows which codes exist. No module but ``cli`` and ``control`` turns problems into exit codes.
 """
 
@@ -251,3 +251,26 @@ def _show(value: Any) -> str:
         return quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + f" or {quoted[-1]}" if quoted else ""
     text = str(value)
     return _printable(text if len(text) <= 200 else text[:199] + "…")
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# How an entry comes into the catalogue: by being defined, once.
+
+CODES: dict[str, Code] = {}
+
+
+def define(
+    code: str,
+    title: str,
+    message: str,
+    hint: str = "",
+    otherwise: str = "",
+    severity: Severity = Severity.ERROR,
+    **parameters: type,
+) -> Code:
+    """Enter a code; a code that is already there, under whatever name, is a mistake."""
+    if code in CODES:
+        raise ValueError(f"{code} is defined twice")
+    entry = Code(code, severity, title, message, hint, otherwise, parameters)
+    CODES[code] = entry
+    return entry

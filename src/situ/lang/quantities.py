@@ -1,6 +1,6 @@
 """Quantities, durations, instants and sizes as settings write them: ``90 km/h``, ``5 s``, ``2026-11-01``, ``512 KiB``.
 
-Numbers are kept exactly. Values in *events* are written otherwise (:mod:`situ.types.scalars`), quantities in
+Numbers are kept exactly. Values in *events* are written otherwise (:mod:`situ.lang.types.scalars`), quantities in
 expressions are read by the expression language.
 """
 
@@ -12,10 +12,10 @@ from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from typing import NoReturn
 
-from situ.catalogue import BAD_QUANTITY, UNKNOWN_UNIT
-from situ.errors import Location, SituError
-from situ.types.scalars import Unfit, read_date, read_timestamp
-from situ.units import NO_UNIT, Unit, Units, UnknownUnit
+from situ.lang.catalogue import BAD_QUANTITY, UNKNOWN_UNIT
+from situ.lang.problems import Location, SituError
+from situ.lang.types.scalars import Unfit, read_date, read_timestamp
+from situ.lang.units import NO_UNIT, Unit, Units, UnknownUnit
 
 _QUANTITY = re.compile(
     r"(?P<number>[-+]?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,3})?)"

@@ -1,7 +1,7 @@
 """Tag sets: what an advertisement or a subscription says of its scopes. Per dimension one scope, ``any``, or nothing.
 
 In an advertisement ``any`` is ⊥, in a subscription ⊤. Declarations carry tag sets, so these stand below the parts;
-whether the scopes are there, and whether the client may name them, is decided by :mod:`situ.visibility.rights`.
+whether the scopes are there, and whether the client may name them, is decided by :mod:`situ.scopes.rights`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from situ.catalogue import NO_SCOPE, NOT_A_CHOICE, TWO_TAGS
-from situ.documents import Node, Reader, Scalar, Sequence
-from situ.errors import Location, Problem, SituError, nearest
+from situ.lang.catalogue import NO_SCOPE, NOT_A_CHOICE, TWO_TAGS
+from situ.lang.documents import Node, Reader, ScalarNode, SequenceNode
+from situ.lang.problems import Location, Problem, SituError, nearest
 
 ANY: Final = "any"
 NONE: Final = "none"
@@ -71,7 +71,7 @@ class WrittenTags:
     place: Location | None
 
 
-def tags_told(value: Mapping[str, str | Iterable[str]]) -> TagSet:
+def parse_tags(value: Mapping[str, str | Iterable[str]]) -> TagSet:
     """What a program says of scopes; :class:`SituError` with all that is wrong with it: V007, V016, P119."""
     tags: dict[str, str] = {}
     problems: list[Problem] = []
@@ -108,9 +108,9 @@ def read_tags(read: Reader, node: Node) -> WrittenTags | None:
     return WrittenTags(tags=TagSet.of(tags, rest=rest), places=places, place=mapping.location)
 
 
-def _tag(read: Reader, dimension: str, node: Node) -> Scalar | None:
-    if isinstance(node, Sequence) and len(node.items) > 1:
-        scopes = ", ".join(f"`{each.text}`" if isinstance(each, Scalar) else "…" for each in node.items)
+def _tag(read: Reader, dimension: str, node: Node) -> ScalarNode | None:
+    if isinstance(node, SequenceNode) and len(node.items) > 1:
+        scopes = ", ".join(f"`{each.text}`" if isinstance(each, ScalarNode) else "…" for each in node.items)
         read.problems.add(TWO_TAGS(node.location, dimension=dimension, scopes=scopes))
         return None
     scalar = read.scalar(node)

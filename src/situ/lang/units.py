@@ -1,7 +1,7 @@
 """Units: what a number counts, and how one unit becomes another, exactly.
 
 Physical units come from pint's catalogue and are read once, when declarations are checked; nothing that
-runs per event touches pint. Those that people write are in :mod:`situ.unit_table`, since pint takes most of a
+runs per event touches pint. Those that people write are in :mod:`situ.lang.unit_table`, since pint takes most of a
 second to load. Units that are not physical (``EUR``, ``building_a``) are *labels*: a
 project declares them and only a function converts between them.
 
@@ -21,7 +21,7 @@ from math import lcm
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from situ.errors import nearest
+from situ.lang.problems import nearest
 
 if TYPE_CHECKING:
     import pint
@@ -253,7 +253,7 @@ def _physical_atom(name: str) -> Atom:
 @functools.cache
 def _table() -> Mapping[str, str]:
     """The row of each name in the table."""
-    from situ.unit_table import ROWS
+    from situ.lang.unit_table import ROWS
 
     return {name: row for row in ROWS.splitlines() for name in row.rpartition(" | ")[2].split(" ")}
 

@@ -1,6 +1,6 @@
 """One immutable snapshot of everything declared: what engines execute."""
 
-from situ.deployment.difference import Change, Detail, difference
-from situ.deployment.snapshot import Deployment, canonical
+from situ.model.deployment import Deployment, canonical
+from situ.model.diff import ChangeDetail, DeploymentChange, diff_deployments
 
-__all__ = ["Change", "Deployment", "Detail", "canonical", "difference"]
+__all__ = ["ChangeDetail", "Deployment", "DeploymentChange", "canonical", "diff_deployments"]

@@ -15,29 +15,28 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from situ.deployment.numbering import NO_NUMBERING, Numbering
-from situ.expr.definitions import Function, callable_functions, functions_as_json, functions_from_json
-from situ.expr.scope import Definition
-from situ.interpretation.contexts import NOBODYS, Contexts
-from situ.interpretation.load import contexts_from_json
-from situ.quality.declared import NO_QUALITY, Quality
-from situ.quality.json_form import quality_as_json, quality_from_json, shape_as_json, shape_from_json
-from situ.quality.shape import UNSHAPED, Shape
+from situ.contexts.load import contexts_from_json
+from situ.contexts.table import EMPTY_CONTEXTS, Contexts
+from situ.lang.expr.definitions import Function, callable_functions, functions_as_json, functions_from_json
+from situ.lang.expr.scope import Definition
+from situ.lang.types.table import Types
+from situ.policies.actions.load import actions_as_json, actions_from_json
+from situ.policies.actions.model import DeclaredActions
+from situ.policies.check.domain import Domain
+from situ.policies.load import StoppedPolicy, policies_as_json, policies_from_json
+from situ.policies.model import Policy, PolicyStart, starts_as_json, starts_from_json
+from situ.policies.ontology.load import ontology_as_json, ontology_from_json
+from situ.policies.ontology.model import Ontology
+from situ.quality.model.declarations import NO_QUALITY, Quality, QualityEnvironment
+from situ.quality.model.json_form import quality_as_json, quality_from_json
+from situ.quality.model.shapes import UNSHAPED, Shape, shape_as_json, shape_from_json
+from situ.routing.model import ROOT, Advertisement, ClientDeclaration, Subscription
+from situ.scopes.graph import NO_SCOPES, ScopeGraph
+from situ.scopes.json_form import scopes_as_json, scopes_from_json
+from situ.scopes.stamp_codec import NO_NUMBERING, StampNumbers
 from situ.settings import Settings, settings_as_json, settings_from_json
-from situ.situation.actions.action import Actions
-from situ.situation.actions.load_actions import actions_as_json, actions_from_json
-from situ.situation.domain.domain import Domain
-from situ.situation.domain.load_ontology import ontology_as_json, ontology_from_json
-from situ.situation.domain.ontology import Ontology
-from situ.situation.policies.load_policies import Stopped, policies_as_json, policies_from_json
-from situ.situation.policies.policy import Policy
-from situ.situation.policies.start import Start, starts_as_json, starts_from_json
 from situ.sources.load import pushes_from_json, sources_from_json
 from situ.sources.model import Push, Source, pushes_as_json, sources_as_json
-from situ.subscription.model import Advertisement, Client, Subscription
-from situ.types.table import Types
-from situ.visibility.graph import NO_SCOPES, ScopeGraph
-from situ.visibility.json_form import scopes_as_json, scopes_from_json
 
 _KEYS = {
     "version",
@@ -74,21 +73,21 @@ class Deployment:
     sources: Mapping[str, Source] = field(default_factory=_nothing)
     push: Mapping[str, Push] = field(default_factory=_nothing)
     ontology: Ontology = field(default_factory=Ontology)
-    actions: Actions = field(default_factory=Actions)
+    actions: DeclaredActions = field(default_factory=DeclaredActions)
     policies: Mapping[str, Policy] = field(default_factory=_nothing)
-    stopped: Mapping[str, Stopped] = field(default_factory=_nothing)
+    stopped: Mapping[str, StoppedPolicy] = field(default_factory=_nothing)
     """Policies that fit the ontology when they came, and no longer do."""
     suspended: frozenset[str] = frozenset()
     """Names of policies that somebody suspended; one may be gone, and is suspended again if it comes back."""
-    starts: Mapping[str, Start] = field(default_factory=_nothing)
+    starts: Mapping[str, PolicyStart] = field(default_factory=_nothing)
     """Policies that began, or are to begin, before they were added."""
-    contexts: Contexts = NOBODYS
+    contexts: Contexts = EMPTY_CONTEXTS
     scopes: ScopeGraph = NO_SCOPES
     epoch: int = 0
     """Which of the scope graphs there were this is; 0: the registry has not said, or there are no scopes."""
-    numbers: Numbering = NO_NUMBERING
+    numbers: StampNumbers = NO_NUMBERING
     """What stamps of events are made of. Empty unless there are scopes, or were."""
-    clients: Mapping[str, Client] = field(default_factory=_nothing)
+    clients: Mapping[str, ClientDeclaration] = field(default_factory=_nothing)
     advertisements: Mapping[str, Advertisement] = field(default_factory=_nothing)
     subscriptions: Mapping[str, Subscription] = field(default_factory=_nothing)
     quality: Quality = NO_QUALITY
@@ -96,7 +95,7 @@ class Deployment:
     """What negotiation makes of subscriptions, by their ids; one may be gone, and its shape goes after it."""
 
     def __post_init__(self) -> None:
-        if self.contexts is NOBODYS:
+        if self.contexts is EMPTY_CONTEXTS:
             object.__setattr__(self, "contexts", Contexts.only_root(self.types, self.functions))
 
     def __hash__(self) -> int:
@@ -139,7 +138,7 @@ class Deployment:
         contexts = self.contexts if versions is None else self.contexts.at_versions(versions)
         return replace(self, version=version, contexts=contexts)
 
-    def numbered(self, before: Numbering = NO_NUMBERING) -> Deployment:
+    def numbered(self, before: StampNumbers = NO_NUMBERING) -> Deployment:
         """With a number for everything that is stamped; itself, if the registry has given them all.
 
         ``before`` are those that were at work until now, if nobody else has given any.
@@ -230,12 +229,14 @@ def _from_json(value: Any) -> Deployment:
         sources=sources,
         push=pushes_from_json(value.get("push", {}), types),
         ontology=ontology_from_json(value.get("ontology", {}), types, definitions, settings.expression_limits),
-        actions=actions_from_json(value["actions"], types) if "actions" in value else Actions(),
+        actions=actions_from_json(value["actions"], types) if "actions" in value else DeclaredActions(),
         contexts=contexts,
         scopes=scopes_from_json(value["scopes"]) if "scopes" in value else NO_SCOPES,
         epoch=_epoch(value.get("visibility", {})),
-        numbers=Numbering.from_json(value["visibility"]) if "visibility" in value else NO_NUMBERING,
-        clients=MappingProxyType({name: Client.from_json(name, body) for name, body in value["clients"].items()}),
+        numbers=StampNumbers.from_json(value["visibility"]) if "visibility" in value else NO_NUMBERING,
+        clients=MappingProxyType(
+            {name: ClientDeclaration.from_json(name, body) for name, body in value["clients"].items()}
+        ),
         advertisements=MappingProxyType(
             {id: Advertisement.from_json(id, body) for id, body in value["advertisements"].items()}
         ),
@@ -259,3 +260,42 @@ def _from_json(value: Any) -> Deployment:
     if unknown := used - contexts.by_id.keys():
         raise ValueError(f"this is no deployment: somebody is in {', '.join(sorted(unknown))}, which is no context")
     return deployment
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Scopes of single epochs as the bus keeps them: what was stamped in an epoch is decided by its scopes for good.
+
+
+def scopes_name(epoch: int) -> str:
+    """The object that holds the scopes of an epoch."""
+    return f"scopes-{epoch}"
+
+
+def encode_scopes(graph: ScopeGraph) -> bytes:
+    return canonical(scopes_as_json(graph)).encode()
+
+
+def decode_scopes(content: bytes | None) -> ScopeGraph | None:
+    """What :func:`encode_scopes` wrote; None if it is not there, or this release cannot read it: it shows nothing."""
+    try:
+        return None if content is None else scopes_from_json(json.loads(content))
+    except ValueError:
+        return None
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What a deployment has that declarations about quality are checked against.
+
+
+def quality_environment(deployment: Deployment) -> QualityEnvironment:
+    """Event types of subscriptions are told in root's terms; of those in another context nobody can say them here."""
+    contexts = deployment.contexts.by_id
+    return QualityEnvironment(
+        properties=deployment.quality.known,
+        types=deployment.types,
+        subscriptions={id: each.types if each.context == ROOT else () for id, each in deployment.subscriptions.items()},
+        clients={
+            name: contexts[each.context].types if each.context in contexts else deployment.types
+            for name, each in deployment.clients.items()
+        },
+    )

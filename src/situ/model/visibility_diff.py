@@ -10,29 +10,35 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from situ.deployment.snapshot import Deployment
-from situ.subscription.model import ROOT
-from situ.tags import TagSet
-from situ.types.model import Struct, is_subtype
-from situ.types.table import Types
-from situ.visibility.bits import NO_NUMBERS
-from situ.visibility.comparing import Direction, compare
-from situ.visibility.compile import compile_visibility, number_filters
-from situ.visibility.plan import NEVER_PAIR, Pair, VisibilityPlan
+from situ.lang.tags import TagSet
+from situ.lang.types.model import Struct, is_subtype
+from situ.lang.types.table import Types
+from situ.model.deployment import Deployment
+from situ.routing.model import ROOT
+from situ.scopes.filter_sets import NO_NUMBERS
+from situ.scopes.visibility_plan import (
+    NEVER_PAIR,
+    TagSetPair,
+    VisibilityPlan,
+    VisibilityShift,
+    compare_pairs,
+    compile_visibility,
+    number_filters,
+)
 
 NOT_THERE = "not declared"
 _SITUATIONS = "situ.situation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SightChange:
+class VisibilityChange:
     """A pair that is decided otherwise: never, always or depends, or not declared on one side."""
 
     publishes: str
     receives: str
     before: str
     after: str
-    direction: Direction
+    direction: VisibilityShift
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -56,7 +62,7 @@ _Sides = Mapping[str, _Side]
 _Group = tuple[TagSet | None, TagSet | None]
 
 
-def sight_changes(before: Deployment, after: Deployment) -> Iterator[SightChange]:
+def visibility_changes(before: Deployment, after: Deployment) -> Iterator[VisibilityChange]:
     """The pairs whose visibility is another, by name."""
     published = _publish(before), _publish(after)
     received = _receive(before), _receive(after)
@@ -71,15 +77,15 @@ def sight_changes(before: Deployment, after: Deployment) -> Iterator[SightChange
     for ads, producers in _grouped(*published).items():
         for subs, consumers in _grouped(*received).items():
             was, will = _pair(plans[0], ads[0], subs[0]), _pair(plans[1], ads[1], subs[1])
-            direction = compare(was or NEVER_PAIR, will or NEVER_PAIR)
-            if direction is Direction.SAME:
+            direction = compare_pairs(was or NEVER_PAIR, will or NEVER_PAIR)
+            if direction is VisibilityShift.SAME:
                 continue
             for producer in producers:
                 for consumer in consumers:
                     if _meet(published, received, producer, consumer, (before.types, after.types)):
                         words = tuple(NOT_THERE if each is None else each.verdict.value for each in (was, will))
                         found.append(
-                            SightChange(
+                            VisibilityChange(
                                 publishes=producer,
                                 receives=consumer,
                                 before=words[0],
@@ -90,7 +96,7 @@ def sight_changes(before: Deployment, after: Deployment) -> Iterator[SightChange
     yield from sorted(found, key=lambda each: (each.publishes, each.receives))
 
 
-def _pair(plan: VisibilityPlan, advertised: TagSet | None, subscribed: TagSet | None) -> Pair | None:
+def _pair(plan: VisibilityPlan, advertised: TagSet | None, subscribed: TagSet | None) -> TagSetPair | None:
     return None if advertised is None or subscribed is None else plan.pair(advertised, subscribed)
 
 

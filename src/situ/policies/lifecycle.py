@@ -11,13 +11,19 @@ One state is about one policy. It holds the open situations and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from situ.situation.meaning.detection import Cause, Detection, in_order
-from situ.situation.policies.policy import Policy
+import msgspec
+
+from situ.event.instants import print_instant
+from situ.event.row import Row
+from situ.lang.types.table import CLOSED, CONTINUED, OPENED
+from situ.policies.logic_tree import duration_text, part_text
+from situ.policies.model import Absence, Cause, ConditionPart, Detection, Policy, RelationLiteral, sort_detections
 
 FORMAT = 1
 POLICY_CHANGED = "policy changed"
@@ -26,10 +32,10 @@ POLICY_STOPPED = "policy stopped"
 POLICY_SUSPENDED = "policy suspended"
 
 
-Bindings = tuple[tuple[str, str], ...]
+SortedBindings = tuple[tuple[str, str], ...]
 
 
-class Stage(StrEnum):
+class SituationPhase(StrEnum):
     """What happened to a situation."""
 
     OPENED = "opened"
@@ -43,7 +49,7 @@ class Situation:
 
     id: str
     policy: str
-    bindings: Bindings
+    bindings: SortedBindings
     start: int
     last: int
     detections: int
@@ -56,12 +62,12 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Transition:
+class SituationTransition:
     """What is told of a situation, as it is afterwards. ``end`` and ``reason`` are of closed ones."""
 
     id: str
     """Of the event that tells it."""
-    stage: Stage
+    stage: SituationPhase
     situation: Situation
     time: int
     detection: str = ""
@@ -70,17 +76,17 @@ class Transition:
     reason: str = ""
 
 
-Open = Mapping[Bindings, Situation]
+OpenSituations = Mapping[SortedBindings, Situation]
 """The open situations of a policy, by their bindings."""
 
 
 def step(
-    state: Open, detections: Iterable[Detection], watermark: int | None, hold: int
-) -> tuple[dict[Bindings, Situation], list[Transition]]:
+    state: OpenSituations, detections: Iterable[Detection], watermark: int | None, hold: int
+) -> tuple[dict[SortedBindings, Situation], list[SituationTransition]]:
     """What new detections, and time that has gone by, do to the situations of a policy."""
     current = dict(state)
-    told: list[Transition] = []
-    for detection in in_order(detections):
+    told: list[SituationTransition] = []
+    for detection in sort_detections(detections):
         before = current.get(detection.bindings)
         if before is not None and detection.time > before.last + hold:
             told.append(_closed(before, before.last + hold))
@@ -93,7 +99,7 @@ def step(
     return current, sorted(told, key=_order)
 
 
-def close(state: Open, reason: str, at: int | None, hold: int) -> list[Transition]:
+def close(state: OpenSituations, reason: str, at: int | None, hold: int) -> list[SituationTransition]:
     """All situations of a policy end because of something else than silence, at that instant or before."""
     told = []
     for situation in state.values():
@@ -103,8 +109,8 @@ def close(state: Open, reason: str, at: int | None, hold: int) -> list[Transitio
 
 
 def carry_over(
-    state: Open, former: Policy, policy: Policy, at: int | None
-) -> tuple[dict[Bindings, Situation], list[Transition]]:
+    state: OpenSituations, former: Policy, policy: Policy, at: int | None
+) -> tuple[dict[SortedBindings, Situation], list[SituationTransition]]:
     """The situations of a policy that has been altered.
 
     Those go on whose identities are still ones of the same concepts under the same aliases; the others are closed.
@@ -116,7 +122,7 @@ def carry_over(
     return kept, close(gone, POLICY_CHANGED, at, former.hold)
 
 
-def _detected(before: Situation | None, detection: Detection) -> tuple[Situation, Transition]:
+def _detected(before: Situation | None, detection: Detection) -> tuple[Situation, SituationTransition]:
     found = detection.id
     if before is None:
         situation = Situation(
@@ -129,28 +135,28 @@ def _detected(before: Situation | None, detection: Detection) -> tuple[Situation
             causes=detection.causes,
             positions=detection.positions,
         )
-        stage, id = Stage.OPENED, f"{situation.id}.opened"
+        stage, id = SituationPhase.OPENED, f"{situation.id}.opened"
     else:
         last, count = max(before.last, detection.time), before.detections + 1
         situation = replace(before, last=last, detections=count, causes=detection.causes, positions=detection.positions)
-        stage, id = Stage.CONTINUED, f"{situation.id}.c-{found}"
-    return situation, Transition(id=id, stage=stage, situation=situation, time=detection.time, detection=found)
+        stage, id = SituationPhase.CONTINUED, f"{situation.id}.c-{found}"
+    return situation, SituationTransition(id=id, stage=stage, situation=situation, time=detection.time, detection=found)
 
 
-def _closed(situation: Situation, end: int, reason: str = "") -> Transition:
-    return Transition(
-        id=f"{situation.id}.closed", stage=Stage.CLOSED, situation=situation, time=end, end=end, reason=reason
+def _closed(situation: Situation, end: int, reason: str = "") -> SituationTransition:
+    return SituationTransition(
+        id=f"{situation.id}.closed", stage=SituationPhase.CLOSED, situation=situation, time=end, end=end, reason=reason
     )
 
 
-_STAGES = list(Stage)
+_STAGES = list(SituationPhase)
 
 
-def _order(transition: Transition) -> tuple[int, int, str]:
+def _order(transition: SituationTransition) -> tuple[int, int, str]:
     return transition.time, _STAGES.index(transition.stage), transition.id
 
 
-def open_as_json(state: Open) -> dict[str, Any]:
+def open_as_json(state: OpenSituations) -> dict[str, Any]:
     """As it is stored."""
     situations = [
         {
@@ -169,7 +175,7 @@ def open_as_json(state: Open) -> dict[str, Any]:
     return {"version": FORMAT, "open": situations}
 
 
-def open_from_json(stored: Mapping[str, Any]) -> dict[Bindings, Situation]:
+def open_from_json(stored: Mapping[str, Any]) -> dict[SortedBindings, Situation]:
     if stored.get("version") != FORMAT:
         raise ValueError(f"situations are stored in version {FORMAT} of their form, this is {stored.get('version')}")
     found = [
@@ -187,3 +193,96 @@ def open_from_json(stored: Mapping[str, Any]) -> dict[Bindings, Situation]:
         for each in stored["open"]
     ]
     return {each.bindings: each for each in found}
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What Situ says of a situation: the data of its events, and one sentence for people.
+
+SITUATION_TYPES = {
+    SituationPhase.OPENED: OPENED.name,
+    SituationPhase.CONTINUED: CONTINUED.name,
+    SituationPhase.CLOSED: CLOSED.name,
+}
+_MOST_VALUES = 100
+"""Values of one causing event that are told; an event can be large."""
+_WORD = re.compile(r"'[^']*'|[A-Za-z_][A-Za-z0-9_]*")
+
+
+def situation_data(transition: SituationTransition, policy: Policy, causes: Iterable[Row]) -> bytes:
+    """The data of the event that tells a transition, as canonical text of its type."""
+    situation = transition.situation
+    concepts = {alias.name: alias.concept for alias in policy.aliases}
+    data = {
+        "situation": situation.id,
+        "policy": situation.policy,
+        "start": print_instant(situation.start),
+        "last": print_instant(situation.last),
+        "end": None if transition.end is None else print_instant(transition.end),
+        "reason": transition.reason or None,
+        "detection": transition.detection or None,
+        "text": situation_sentence(policy, situation.bindings, transition),
+        "bindings": [
+            {"alias": alias, "concept": concepts.get(alias, ""), "id": identity}
+            for alias, identity in situation.bindings
+        ],
+        "causes": [_cause(row) for row in causes],
+    }
+    return msgspec.json.encode({name: value for name, value in data.items() if value is not None})
+
+
+def _cause(row: Row) -> dict[str, Any]:
+    values = list(_values((), msgspec.json.decode(row.data)))[:_MOST_VALUES]
+    return {
+        "id": row.id,
+        "source": row.source,
+        "type": row.type,
+        "time": print_instant(row.time),
+        "pos": row.pos,
+        "values": values,
+    }
+
+
+def _values(path: tuple[str, ...], value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _values((*path, name), inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _values(path, inner)
+    elif isinstance(value, bool):
+        yield {"path": ".".join(path), "text": "true" if value else "false"}
+    elif isinstance(value, int | float):
+        yield {"path": ".".join(path), "number": float(value)}
+    elif value is not None:
+        yield {"path": ".".join(path), "text": value}
+
+
+def situation_sentence(
+    policy: Policy, bindings: Iterable[tuple[str, str]], transition: SituationTransition | None = None
+) -> str:
+    """``A 17 is inside R r4; within 5 s no B was: A 17 is within 5 m of B and B is inside R r4``."""
+    bound = dict(bindings)
+    said = "; ".join(_met(part, policy, bound) for part in policy.conditions)
+    if transition is None or transition.stage is SituationPhase.OPENED:
+        return said
+    if transition.stage is SituationPhase.CONTINUED:
+        return f"still: {said}"
+    lasted = duration_text(transition.situation.last - transition.situation.start)
+    why = f" ({transition.reason})" if transition.reason else ""
+    return f"over after {lasted}{why}: {said}"
+
+
+def _met(part: ConditionPart, policy: Policy, bound: Mapping[str, str]) -> str:
+    """How a condition was met, as far as that follows from which aliases are bound."""
+    absent = part.literals if isinstance(part, Absence) else ()
+    relations = [literal.relation for literal in absent if isinstance(literal, RelationLiteral)]
+    free = sorted({alias for each in relations for alias in each.aliases} - bound.keys())
+    if free and len(relations) == len(absent):
+        what = " and ".join(_named(each.text, bound) for each in relations)
+        return f"within {duration_text(policy.window)} there was no {' and no '.join(free)} with: {what}"
+    return _named(part_text(part, policy.window), bound)
+
+
+def _named(text: str, bound: Mapping[str, str]) -> str:
+    """The text with the identity behind each alias that is bound; what is quoted is left alone."""
+    return _WORD.sub(lambda word: f"{word[0]} {bound[word[0]]}" if word[0] in bound else word[0], text)

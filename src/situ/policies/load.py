@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from situ.catalogue import BAD_NAME, DECLARED_TWICE, NAME_OF_POLICY, NOBODY_PROVIDES
-from situ.errors import Location, Problem, Problems, SituError
-from situ.situation.domain.cover import NO_ACTIONS, cover, needed_of
-from situ.situation.domain.domain import Domain
-from situ.situation.language.parse import parse_policy
-from situ.situation.language.syntax import PolicyText
-from situ.situation.policies.check_policy import check_policy
-from situ.situation.policies.policy import Policy
+from situ.lang.catalogue import BAD_NAME, DECLARED_TWICE, NAME_OF_POLICY, NOBODY_PROVIDES
+from situ.lang.problems import Location, Problem, Problems, SituError
+from situ.policies.check.domain import Domain
+from situ.policies.check.policy import check_policy
+from situ.policies.language.parse import parse_policy
+from situ.policies.language.syntax import PolicyText
+from situ.policies.model import Policy
+from situ.policies.source_coverage import NO_ACTIONS, attributes_needed, cover_attributes
 from situ.sources.model import Source
 
 NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
@@ -30,7 +30,7 @@ _NOWHERE: Mapping[str, Location] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stopped:
+class StoppedPolicy:
     """A policy that cannot run as things are, and why."""
 
     text: str
@@ -38,11 +38,11 @@ class Stopped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policies:
+class LoadedPolicies:
     """Policies by name: those that run, and those that were stopped."""
 
     running: Mapping[str, Policy]
-    stopped: Mapping[str, Stopped]
+    stopped: Mapping[str, StoppedPolicy]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ def load_policies(
 
 
 def check_names(
-    policies: Mapping[str, Policy | Stopped],
+    policies: Mapping[str, Policy | StoppedPolicy],
     clients: Iterable[str],
     problems: Problems,
     places: Mapping[str, Location] = _NOWHERE,
@@ -94,25 +94,25 @@ def check_names(
         problems.add(NAME_OF_POLICY(places.get(name, own), client=name))
 
 
-def policies_as_json(policies: Mapping[str, Policy], stopped: Mapping[str, Stopped]) -> dict[str, str]:
+def policies_as_json(policies: Mapping[str, Policy], stopped: Mapping[str, StoppedPolicy]) -> dict[str, str]:
     """All policies by name, as they are printed."""
     texts = {name: each.text for name, each in policies.items()}
     texts |= {name: each.text for name, each in stopped.items()}
     return {name: texts[name] for name in sorted(texts)}
 
 
-def policies_from_json(value: Any, domain: Domain) -> Policies:
+def policies_from_json(value: Any, domain: Domain) -> LoadedPolicies:
     """The policies that :func:`policies_as_json` gave; ValueError for what it cannot have given."""
     if not isinstance(value, dict) or not all(isinstance(each, str) for item in value.items() for each in item):
         raise ValueError("these are no policies")
     judged = {name: _stored(name, text, domain) for name, text in value.items()}
-    return Policies(
+    return LoadedPolicies(
         running=MappingProxyType({name: each for name, each in judged.items() if isinstance(each, Policy)}),
-        stopped=MappingProxyType({name: each for name, each in judged.items() if isinstance(each, Stopped)}),
+        stopped=MappingProxyType({name: each for name, each in judged.items() if isinstance(each, StoppedPolicy)}),
     )
 
 
-def _stored(name: str, text: str, domain: Domain) -> Policy | Stopped:
+def _stored(name: str, text: str, domain: Domain) -> Policy | StoppedPolicy:
     known = _remembered(domain)
     found = known.get((name, text))
     if found is None:
@@ -121,14 +121,14 @@ def _stored(name: str, text: str, domain: Domain) -> Policy | Stopped:
             policy = _policy(PolicyFile(file=f"policies/{name}.dpl", data=text, name=name), domain, problems)
         except SituError as error:
             raise ValueError(f"the policy {name} is none: {error}") from error
-        found = known[name, text] = policy or Stopped(text=text, reasons=problems.errors)
+        found = known[name, text] = policy or StoppedPolicy(text=text, reasons=problems.errors)
     return found
 
 
-_last: tuple[Domain, dict[tuple[str, str], Policy | Stopped]] | None = None
+_last: tuple[Domain, dict[tuple[str, str], Policy | StoppedPolicy]] | None = None
 
 
-def _remembered(domain: Domain) -> dict[tuple[str, str], Policy | Stopped]:
+def _remembered(domain: Domain) -> dict[tuple[str, str], Policy | StoppedPolicy]:
     """What was said of texts in this domain before: most changes are of one policy among many."""
     global _last
     last = _last
@@ -160,6 +160,8 @@ def _is_named(name: str, place: Location, problems: Problems) -> bool:
 
 
 def _unprovided(policy: Policy, domain: Domain, sources: Mapping[str, Source]) -> Iterator[Problem]:
-    missing = cover(needed_of(policy, domain.actions or NO_ACTIONS), domain.ontology, sources).missing
+    missing = cover_attributes(
+        attributes_needed(policy, domain.actions or NO_ACTIONS), domain.ontology, sources
+    ).missing
     for end in sorted(missing, key=str):
         yield NOBODY_PROVIDES(policy.location, policy=policy.name, concept=end.concept, attribute=end.attribute)

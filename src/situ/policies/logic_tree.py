@@ -1,18 +1,117 @@
-"""The logic tree of a policy: its normal form as nodes, each a kind of component that decides something.
-
-The root is an AND. Below it stand the clauses: OR nodes, or what a clause of one literal consists of; below those
-sequences; then relations; then the aliases with their constraints. So no tree is higher than five, whatever the policy.
-"""
+"""How literals and clauses read, for people."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from types import MappingProxyType
+from typing import assert_never
 
-from situ.situation.policies.policy import Clause, Is, Kind, Literal, Policy, Side
-from situ.situation.policies.wording import literal_text
+from situ.lang.quantities import format_duration
+from situ.policies.model import (
+    Absence,
+    Clause,
+    ConditionLiteral,
+    ConditionPart,
+    Disjunction,
+    Policy,
+    RelationKind,
+    RelationLiteral,
+    SequenceLiteral,
+    Side,
+    literals_of,
+)
+
+
+def literal_text(literal: ConditionLiteral, window: int = -1) -> str:
+    """``A is not inside R``, ``A is inside R followed-by within 5 s B is inside R``.
+
+    A window is said where it is another than that of the policy.
+    """
+    if isinstance(literal, RelationLiteral):
+        return _sign_text(literal)
+    first, *others = literal.parts
+    written = [_sign_text(first)]
+    for part, within in zip(others, _windows(literal, window), strict=True):
+        shown = f" within {duration_text(within)}" if within else ""
+        written.append(f"followed-by{shown} {_sign_text(part)}")
+    return " ".join(written)
+
+
+def _windows(then: SequenceLiteral, window: int) -> list[int]:
+    """Of each ``followed-by``, 0 for what need not be said."""
+    gaps, last = [gap.within for gap in then.between], then.within if then.within != window else 0
+    if not then.first.negated and not then.second.negated:
+        return [*gaps, last]  # a gap without a length has none even if its length would be the window
+    given = [each if each != window else 0 for each in gaps]
+    return [last, *given] if then.first.negated else [*given, last]
+
+
+def clause_text(clause: Clause, window: int = -1) -> str:
+    """The literals, joined by ``or``."""
+    return " or ".join(literal_text(each, window) for each in clause)
+
+
+def part_text(part: ConditionPart, window: int = -1) -> str:
+    """A condition as a match meets it: branches in the order they are written, those of several in parentheses."""
+    match part:
+        case RelationLiteral() | SequenceLiteral():
+            return literal_text(part, window)
+        case Absence(literals=literals):
+            return clause_text(literals, window)
+        case Disjunction(branches=branches, absent=absent):
+            written = [(_place_text(branch), _all_text(branch, window)) for branch in branches]
+            if len(absent) == 1:
+                written += [(_place_text((each,)), literal_text(each, window)) for each in absent[0].literals]
+            elif absent:
+                written.append((_place_text(absent), _all_text(absent, window)))
+            return " or ".join(text for _, text in sorted(written))
+        case _:
+            assert_never(part)
+
+
+def _all_text(parts: Sequence[ConditionPart], window: int) -> str:
+    texts = [part_text(part, window) for part in parts]
+    if len(texts) == 1:
+        return texts[0]
+    return f"({' and '.join(f'({each})' if _is_or(part) else each for part, each in zip(parts, texts, strict=True))})"
+
+
+def _is_or(part: ConditionPart) -> bool:
+    return isinstance(part, Disjunction) or (isinstance(part, Absence) and len(part.literals) > 1)
+
+
+def _place_text(parts: Sequence[ConditionPart]) -> int:
+    signed = (
+        step for each in literals_of(parts) for step in ((each,) if isinstance(each, RelationLiteral) else each.parts)
+    )
+    return min(step.place for step in signed)
+
+
+def duration_text(microseconds: int) -> str:
+    return format_duration(timedelta(microseconds=microseconds))
+
+
+def _sign_text(literal: RelationLiteral) -> str:
+    text = literal.relation.text
+    if not literal.negated:
+        return text
+    if literal.relation.compares:
+        return f"not {text}"
+    alias, blank, said = text.partition(" ")
+    if not blank:
+        return f"not {text}"
+    return f"{alias} is not {said.removeprefix('is ')}" if said.startswith("is ") else f"{alias} not {said}"
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The logic tree of a policy: its normal form as nodes, each a kind of component that decides something.
+#
+# The root is an AND. Below it stand the clauses: OR nodes, or what a clause of one literal consists of; below those
+# sequences; then relations; then the aliases with their constraints. So no tree is higher than five, whatever the
+# policy.
 
 HIGHEST = 5
 
@@ -42,14 +141,14 @@ MEANINGS: Mapping[Component, str] = MappingProxyType(
 )
 
 _RELATIONS = {
-    Kind.QUERY: Component.QUERY,
-    Kind.CORRELATION: Component.CORRELATION,
-    Kind.CONSTRAINT: Component.CONSTRAINT,
+    RelationKind.QUERY: Component.QUERY,
+    RelationKind.CORRELATION: Component.CORRELATION,
+    RelationKind.CONSTRAINT: Component.CONSTRAINT,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class LogicEdge:
     """Which attribute of the alias below a relation uses, and whether events bring it."""
 
     attribute: str
@@ -60,24 +159,24 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class LogicNode:
     """One node. ``edges`` lead from a leaf up to its relation; ``window`` is that of pairs and sequences."""
 
     component: Component
     text: str
     negated: bool = False
     window: int = 0
-    edges: tuple[Edge, ...] = ()
-    below: tuple[Node, ...] = ()
+    edges: tuple[LogicEdge, ...] = ()
+    below: tuple[LogicNode, ...] = ()
 
     @property
     def height(self) -> int:
         return 1 + max((each.height for each in self.below), default=0)
 
 
-def logic_tree(policy: Policy) -> Node:
+def logic_tree(policy: Policy) -> LogicNode:
     """The tree of a policy, its clauses in their order."""
-    return Node(
+    return LogicNode(
         component=Component.AND,
         text=policy.name,
         window=policy.window,
@@ -85,41 +184,41 @@ def logic_tree(policy: Policy) -> Node:
     )
 
 
-def walk(node: Node) -> Iterator[Node]:
+def walk(node: LogicNode) -> Iterator[LogicNode]:
     """The node and all below it, from above."""
     yield node
     for each in node.below:
         yield from walk(each)
 
 
-def _clause(policy: Policy, clause: Clause) -> Node:
+def _clause(policy: Policy, clause: Clause) -> LogicNode:
     literals = tuple(_literal(policy, literal) for literal in clause)
-    return literals[0] if len(literals) == 1 else Node(component=Component.OR, text="one of", below=literals)
+    return literals[0] if len(literals) == 1 else LogicNode(component=Component.OR, text="one of", below=literals)
 
 
-def _literal(policy: Policy, literal: Literal) -> Node:
-    if isinstance(literal, Is):
+def _literal(policy: Policy, literal: ConditionLiteral) -> LogicNode:
+    if isinstance(literal, RelationLiteral):
         return _relation(policy, literal)
     sides = tuple(_relation(policy, part) for part in literal.parts)
-    return Node(component=Component.FOLLOWED_BY, text="followed by", window=literal.span, below=sides)
+    return LogicNode(component=Component.FOLLOWED_BY, text="followed by", window=literal.span, below=sides)
 
 
-def _relation(policy: Policy, literal: Is) -> Node:
+def _relation(policy: Policy, literal: RelationLiteral) -> LogicNode:
     relation = literal.relation
-    return Node(
+    return LogicNode(
         component=_RELATIONS[relation.kind],
         text=literal_text(literal),
         negated=literal.negated,
-        window=policy.window if relation.kind is Kind.CORRELATION else 0,
+        window=policy.window if relation.kind is RelationKind.CORRELATION else 0,
         below=tuple(_leaf(policy, side) for side in relation.sides),
     )
 
 
-def _leaf(policy: Policy, side: Side) -> Node:
+def _leaf(policy: Policy, side: Side) -> LogicNode:
     alias = policy.alias(side.alias)
     constraint = f" ({alias.text})" if alias.text else ""
-    return Node(
+    return LogicNode(
         component=Component.LEAF,
         text=f"{alias.concept} {alias.name}{constraint}",
-        edges=tuple(Edge(each, each == side.event) for each in side.attributes),
+        edges=tuple(LogicEdge(each, each == side.event) for each in side.attributes),
     )

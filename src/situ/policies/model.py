@@ -6,14 +6,19 @@ are whole microseconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-from situ.errors import Location
-from situ.expr.tree import Node
-from situ.situation.domain.concepts import IDENTITY
-from situ.situation.language.syntax import Consumption, When
+from situ.event.instants import print_instant, read_instant
+from situ.lang.expr.tree import Node
+from situ.lang.problems import Location
+from situ.policies.language.syntax import ConsumptionMode, When
+from situ.policies.ontology.model import IDENTITY
 
 LEFT, RIGHT, IT = "left", "right", "it"
 """The variables of tests: the instances of the two aliases of a relation, and the one instance of a constraint."""
@@ -50,7 +55,7 @@ class Side:
         return set(self.attributes) == {IDENTITY}
 
 
-class Kind(Enum):
+class RelationKind(Enum):
     """Of a relation, by how many of its sides are event-based."""
 
     CONSTRAINT = 0
@@ -84,8 +89,8 @@ class Relation:
         return tuple(side.alias for side in self.sides)
 
     @property
-    def kind(self) -> Kind:
-        return Kind(sum(bool(side.event) for side in self.sides))
+    def kind(self) -> RelationKind:
+        return RelationKind(sum(bool(side.event) for side in self.sides))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +103,7 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True)
-class Is:
+class RelationLiteral:
     """A relation that holds, or one that does not.
 
     ``place`` says which of the literals of the policy it is, in the order they are written: two that read the same are
@@ -111,15 +116,15 @@ class Is:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class SequenceGap:
     """What must be absent inside a sequence, and for how long; 0: until what follows happens."""
 
-    absent: Is
+    absent: RelationLiteral
     within: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Then:
+class SequenceLiteral:
     """``first followed-by second``, at most ``within`` microseconds later. No relation of it is a constraint.
 
     ``between`` are absences between the two, in their order. If both sides are to hold, ``within`` counts from the
@@ -127,10 +132,10 @@ class Then:
     and they lie one behind the other, ``within`` being that of the absent side, which lies farthest from the other.
     """
 
-    first: Is
-    second: Is
+    first: RelationLiteral
+    second: RelationLiteral
     within: int
-    between: tuple[Gap, ...] = ()
+    between: tuple[SequenceGap, ...] = ()
 
     @property
     def gaps(self) -> int:
@@ -143,65 +148,65 @@ class Then:
         return self.within if not (self.first.negated or self.second.negated) else self.within + self.gaps
 
     @property
-    def parts(self) -> tuple[Is, ...]:
+    def parts(self) -> tuple[RelationLiteral, ...]:
         return (self.first, *(gap.absent for gap in self.between), self.second)
 
     @property
-    def unplaced(self) -> Then:
+    def unplaced(self) -> SequenceLiteral:
         """What reads the same elsewhere has the same occurrences."""
         gaps = tuple(replace(gap, absent=replace(gap.absent, place=0)) for gap in self.between)
-        return Then(replace(self.first, place=0), replace(self.second, place=0), self.within, gaps)
+        return SequenceLiteral(replace(self.first, place=0), replace(self.second, place=0), self.within, gaps)
 
 
-Literal = Is | Then
-Clause = tuple[Literal, ...]
+ConditionLiteral = RelationLiteral | SequenceLiteral
+Clause = tuple[ConditionLiteral, ...]
 """Literals, one of which must be met."""
 
 
-def is_negative(literal: Literal) -> bool:
+def is_negative(literal: ConditionLiteral) -> bool:
     """Whether a literal says only what must be absent, and so never occurs itself."""
-    return literal.negated if isinstance(literal, Is) else literal.first.negated and literal.second.negated
+    return literal.negated if isinstance(literal, RelationLiteral) else literal.first.negated and literal.second.negated
 
 
 @dataclass(frozen=True, slots=True)
 class Absence:
     """Negative literals that are judged together: refuted only if something that agrees speaks against each of them."""
 
-    literals: tuple[Literal, ...]
+    literals: tuple[ConditionLiteral, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Disjunction:
     """An ``or``: one branch is chosen in a match, and all parts of it must be met.
 
     Branches that consist of negative literals only are one, ``absent``, judged together. It is chosen only where no
     other branch is met by what happened.
     """
 
-    branches: tuple[tuple[Part, ...], ...]
+    branches: tuple[tuple[ConditionPart, ...], ...]
     absent: tuple[Absence, ...] = ()
 
 
-Part = Is | Then | Absence | Choice
+ConditionPart = RelationLiteral | SequenceLiteral | Absence | Disjunction
 """What must be met; a literal here is a positive one."""
 
 
-def literals_of(parts: Iterable[Part]) -> Iterator[Literal]:
+def literals_of(parts: Iterable[ConditionPart]) -> Iterator[ConditionLiteral]:
     """All literals of conditions, those of all branches among them."""
     for part in parts:
         match part:
-            case Is() | Then():
+            case RelationLiteral() | SequenceLiteral():
                 yield part
             case Absence(literals=literals):
                 yield from literals
-            case Choice(branches=branches, absent=absent):
+            case Disjunction(branches=branches, absent=absent):
                 for branch in branches:
                     yield from literals_of(branch)
                 yield from literals_of(absent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
+class PolicyAction:
     """A named action with its arguments: ``raise alarm``; ``delete policy`` with ``night-watch``."""
 
     name: str
@@ -219,17 +224,117 @@ class Policy:
 
     name: str
     aliases: tuple[Alias, ...]
-    conditions: tuple[Part, ...]
+    conditions: tuple[ConditionPart, ...]
     clauses: tuple[Clause, ...]
     window: int
     hold: int
     lateness: int = -1
-    consumption: Consumption = Consumption.CHRONICLE
+    consumption: ConsumptionMode = ConsumptionMode.CHRONICLE
     when: When = When.OPENING
-    actions: tuple[Action, ...] = ()
+    actions: tuple[PolicyAction, ...] = ()
     text: str = ""
     """The policy as it is printed: what is stored."""
     location: Location | None = field(default=None, compare=False)
 
     def alias(self, name: str) -> Alias:
         return next(each for each in self.aliases if each.name == name)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What comes of detecting: observations go in, detections come out. Shared by the reference and the kernel.
+
+
+class Cause(NamedTuple):
+    """An event by its source and id. The k-th repetition of a kept value has ``+k`` behind the id."""
+
+    source: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What an event said of one attribute of one instance, through one push source."""
+
+    push: str
+    concept: str
+    identity: str
+    attribute: str
+    value: Any
+    time: int
+    cause: Cause
+
+
+InstancesByConcept = Mapping[str, Mapping[str, Mapping[str, Any]]]
+"""What pull sources know: concept → identity → attribute → value. A missing attribute is unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detection:
+    """A policy was met by these identities because of these events. ``time`` is when it can be reported.
+
+    ``activation`` is the time of the latest occurrence; they differ where something had to be absent.
+    """
+
+    policy: str
+    bindings: tuple[tuple[str, str], ...]
+    """(alias, identity), in the order of aliases by name."""
+    causes: tuple[Cause, ...]
+    """Sorted, each once."""
+    time: int
+    activation: int = field(compare=False)
+    positions: tuple[int, ...] = field(default=(), compare=False)
+    """Where the causes are in the root log, one for each, if that is known."""
+
+    @property
+    def id(self) -> str:
+        return derived_id(self.policy, dict(self.bindings), [list(cause) for cause in self.causes])
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def derived_id(*parts: Any) -> str:
+    """The first 128 bits of SHA-256 over the canonical JSON of these parts, in hexadecimal."""
+    return hashlib.sha256(_CANONICAL.encode(parts).encode()).hexdigest()[:32]
+
+
+def sort_detections(detections: Iterable[Detection]) -> list[Detection]:
+    """As they are reported: by time, those of one time by id."""
+    return sorted(detections, key=lambda each: (each.time, each.id))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Where a new policy starts, if not with what comes from now on: at an instant that the log still holds.
+#
+# It is said once, when a policy is added, and counts for a policy that nothing is remembered of.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyStart:
+    """``at``, in microseconds; ``acts``: what its actions come to for what happened since then is done, too."""
+
+    at: int
+    acts: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        return {"at": print_instant(self.at), **({"acts": True} if self.acts else {})}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> PolicyStart:
+        """What :meth:`as_json` gave; KeyError or ValueError for what it cannot have given."""
+        at = read_instant(value["at"])
+        if at is None:
+            raise ValueError(f"{value['at']} is no instant")
+        return cls(at=at, acts=bool(value.get("acts", False)))
+
+
+PolicyStarts = Mapping[str, PolicyStart]
+"""By the names of policies."""
+
+
+def starts_as_json(starts: PolicyStarts) -> dict[str, Any]:
+    return {name: starts[name].as_json() for name in sorted(starts)}
+
+
+def starts_from_json(value: Mapping[str, Any]) -> PolicyStarts:
+    return MappingProxyType({name: PolicyStart.from_json(body) for name, body in sorted(value.items())})

@@ -1,29 +1,170 @@
-"""``*.test.yaml`` → a test of policies, with a place for everything that is wrong in it.
+"""A test of policies: what is given, and which situations are expected of it.
 
-Events are checked against the types, rows against the columns of their tables. Files that a test names are read by
-whoever calls.
+Plain data, checked; how tests are written is :mod:`situ.policies.policy_tests`. Times are microseconds;
+those that a test gives as durations count from :data:`START`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-from situ.catalogue import NO_TABLE_TO_FILL, TEST_FILE_UNFIT, UNKNOWN_ALIAS, UNKNOWN_POLICY
-from situ.documents import Document, Fields, Node, Reader, Scalar, Sequence, parse_json, parse_yaml, to_data
-from situ.errors import Location, Problem, Problems, SituError, nearest
 from situ.event.instants import microseconds
-from situ.quantities import parse_duration, parse_instant
-from situ.situation.meaning.policy_test import START, Expected, GivenEvent, PolicyTest
-from situ.situation.policies.policy import Policy
+from situ.lang.catalogue import NO_TABLE_TO_FILL, TEST_FILE_UNFIT, UNKNOWN_ALIAS, UNKNOWN_POLICY
+from situ.lang.documents import (
+    Document,
+    Fields,
+    Node,
+    Reader,
+    ScalarNode,
+    SequenceNode,
+    parse_json,
+    parse_yaml,
+    to_data,
+)
+from situ.lang.problems import Location, Problem, Problems, SituError, nearest
+from situ.lang.quantities import parse_duration, parse_instant
+from situ.lang.types.json_codec import Extra
+from situ.lang.types.lookup import EventData
+from situ.lang.types.table import Types
+from situ.policies.lifecycle import SituationPhase, SituationTransition
+from situ.policies.model import Policy
 from situ.sources.model import Source
 from situ.sources.table import Table, make_table
-from situ.types.decode import Extra
-from situ.types.event_data import EventData
-from situ.types.table import Types
+
+START = (datetime(2000, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenEvent:
+    """An event in root terms; ``data`` is a value of its type."""
+
+    type: str
+    id: str
+    source: str
+    time: int
+    received: int
+    data: Mapping[str, Any]
+    location: Location | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedSituation:
+    """A situation. What is None, and an alias that is not named, may be anything."""
+
+    policy: str
+    at: int | None = None
+    bindings: tuple[tuple[str, str], ...] = ()
+    closed: int | None = None
+    detections: int | None = None
+    location: Location | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyTest:
+    """Events in the order they arrive, the rows of pull sources, and what is expected of some policies.
+
+    ``clock`` is what the clock says at the end; without it the test goes on until all is settled.
+    """
+
+    name: str
+    policies: tuple[str, ...]
+    events: tuple[GivenEvent, ...] = ()
+    pull: Mapping[str, Table] = field(default_factory=dict)
+    clock: int | None = None
+    expect: tuple[ExpectedSituation, ...] = ()
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSituation:
+    """A situation that came of a test; ``closed`` is None while it is open."""
+
+    id: str
+    policy: str
+    at: int
+    bindings: tuple[tuple[str, str], ...]
+    closed: int | None
+    detections: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictLine:
+    """One line of a verdict: what was expected, what was found, or both."""
+
+    expected: ExpectedSituation | None
+    found: FoundSituation | None
+
+    @property
+    def passed(self) -> bool:
+        return self.expected is not None and self.found is not None and not differences(self.expected, self.found)
+
+
+def situations(transitions: Iterable[SituationTransition]) -> list[FoundSituation]:
+    """What became of the situations that these transitions tell of, in the order they opened."""
+    last: dict[str, SituationTransition] = {}
+    for transition in transitions:
+        last[transition.situation.id] = transition
+    found = [
+        FoundSituation(
+            id=each.situation.id,
+            policy=each.situation.policy,
+            at=each.situation.start,
+            bindings=each.situation.bindings,
+            closed=each.end if each.stage is SituationPhase.CLOSED else None,
+            detections=each.situation.detections,
+        )
+        for each in last.values()
+    ]
+    return sorted(found, key=lambda each: (each.at, each.policy, each.bindings, each.id))
+
+
+def compare(expect: Iterable[ExpectedSituation], found: Iterable[FoundSituation]) -> list[VerdictLine]:
+    """Every expected situation beside one that was found: first those that fit, then those that differ least."""
+    left, open_lines = list(found), list(expect)
+    lines: list[tuple[ExpectedSituation, FoundSituation | None]] = []
+    for most in (0, 1, 2, 3):
+        for expected in list(open_lines):
+            similar = [each for each in left if each.policy == expected.policy]
+            best = min(similar, key=lambda each: len(differences(expected, each)), default=None)
+            if best is not None and len(differences(expected, best)) <= most:
+                lines.append((expected, best))
+                left.remove(best)
+                open_lines.remove(expected)
+    paired = [VerdictLine(expected=each, found=other) for each, other in lines]
+    paired += [VerdictLine(expected=each, found=None) for each in open_lines]
+    paired += [VerdictLine(expected=None, found=each) for each in left]
+    return sorted(paired, key=_order)
+
+
+def _order(line: VerdictLine) -> tuple[int, str]:
+    at = line.found.at if line.found is not None else line.expected.at if line.expected is not None else None
+    policy = line.found.policy if line.found is not None else line.expected.policy if line.expected is not None else ""
+    return (START if at is None else at), policy
+
+
+def differences(expected: ExpectedSituation, found: FoundSituation) -> list[str]:
+    """In which respects what was found is not what was expected: ``policy``, ``at``, aliases and so on."""
+    wrong = ["policy"] if expected.policy != found.policy else []
+    if expected.at is not None and expected.at != found.at:
+        wrong.append("at")
+    bound = dict(found.bindings)
+    wrong += [alias for alias, identity in expected.bindings if bound.get(alias) != identity]
+    if expected.closed is not None and expected.closed != found.closed:
+        wrong.append("closed")
+    if expected.detections is not None and expected.detections != found.detections:
+        wrong.append("detections")
+    return wrong
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``*.test.yaml`` → a test of policies, with a place for everything that is wrong in it.
+#
+# Events are checked against the types, rows against the columns of their tables. Files that a test names are read by
+# whoever calls.
 
 ENDING = ".test.yaml"
 _SOURCE = "test"
@@ -35,7 +176,7 @@ _MOST_PROBLEMS = 100
 """Of lines with something wrong in them; behind so many the rest is not read."""
 
 
-class Files(Protocol):
+class PolicyTestFiles(Protocol):
     """How files that a test names are read; their names are taken from the folder of the test."""
 
     def text(self, file: str) -> bytes:
@@ -46,7 +187,7 @@ class Files(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class PolicyTestProject:
     """What a test is about: the types, sources and policies of its project."""
 
     types: Types
@@ -55,7 +196,9 @@ class Surroundings:
     extra: Extra = "drop"
 
 
-def load_policy_test(document: Document, around: Surroundings, files: Files, problems: Problems) -> PolicyTest | None:
+def load_policy_test(
+    document: Document, around: PolicyTestProject, files: PolicyTestFiles, problems: Problems
+) -> PolicyTest | None:
     """The test of a file; None if it has errors, which are reported."""
     found = Problems()
     test = _Loading(document, around, files, found).test()
@@ -64,7 +207,9 @@ def load_policy_test(document: Document, around: Surroundings, files: Files, pro
 
 
 class _Loading:
-    def __init__(self, document: Document, around: Surroundings, files: Files, problems: Problems) -> None:
+    def __init__(
+        self, document: Document, around: PolicyTestProject, files: PolicyTestFiles, problems: Problems
+    ) -> None:
         self.document, self.around, self.files, self.problems = document, around, files, problems
         self.read = Reader(problems)
         self.data = EventData(around.types, around.extra)
@@ -103,7 +248,7 @@ class _Loading:
             if self._known(scalar):
                 yield scalar.text
 
-    def _known(self, policy: Scalar) -> bool:
+    def _known(self, policy: ScalarNode) -> bool:
         if policy.text in self.around.policies:
             return True
         self.problems.add(UNKNOWN_POLICY(policy.location, name=policy.text, nearest=self._similar(policy.text)))
@@ -111,7 +256,7 @@ class _Loading:
 
     # ── what is expected ──
 
-    def _expected(self, node: Node) -> Iterator[Expected]:
+    def _expected(self, node: Node) -> Iterator[ExpectedSituation]:
         fields = self.read.fields(node, optional=("policy", "at", "bindings", "closed", "detections"))
         if fields is None:
             return
@@ -122,7 +267,7 @@ class _Loading:
         if name not in self.around.policies:
             self.problems.add(UNKNOWN_POLICY(node.location, name=name, nearest=self._similar(name)))
             return
-        yield Expected(
+        yield ExpectedSituation(
             policy=name,
             at=self._time(fields.scalar("at")),
             bindings=tuple(sorted(self._bindings(self.around.policies[name], fields))),
@@ -140,7 +285,7 @@ class _Loading:
             elif identity is not None:
                 yield key.text, identity
 
-    def _time(self, scalar: Scalar | None) -> int | None:
+    def _time(self, scalar: ScalarNode | None) -> int | None:
         """A duration after the start of the test, or an instant."""
         if scalar is None:
             return None
@@ -208,9 +353,9 @@ class _Loading:
         cells: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in names}
         return make_table(source, cells)
 
-    def _file(self, node: Node | None) -> Scalar | None:
+    def _file(self, node: Node | None) -> ScalarNode | None:
         """The file that stands in place of a list."""
-        if node is None or isinstance(node, Sequence):
+        if node is None or isinstance(node, SequenceNode):
             return None
         fields = self.read.fields(node, required=("file",))
         return None if fields is None else fields.scalar("file")
@@ -218,12 +363,12 @@ class _Loading:
     def _list(self, node: Node | None) -> Iterable[Node]:
         if node is None:
             return ()
-        if isinstance(node, Sequence):
+        if isinstance(node, SequenceNode):
             return node.items
         file = self._file(node)
         return () if file is None else self._listed(file)
 
-    def _listed(self, file: Scalar) -> Iterator[Node]:
+    def _listed(self, file: ScalarNode) -> Iterator[Node]:
         """What a file lists, one by one: nodes take much more room than what is made of them."""
         reading = next((read for ending, read in _READERS.items() if file.text.endswith(ending)), None)
         if reading is None:

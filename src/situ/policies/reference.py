@@ -12,15 +12,34 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby, product
-from typing import Any
+from types import MappingProxyType
+from typing import Any, assert_never
 
-from situ.expr.interpret import interpret
-from situ.expr.runtime import FAILURES
-from situ.expr.tree import Node
-from situ.situation.domain.ontology import Ontology
-from situ.situation.language.syntax import Consumption
-from situ.situation.meaning.detection import Cause, Instances, Observation
-from situ.situation.policies.policy import IT, LEFT, RIGHT, Is, Kind, Policy, Relation, Side, Then
+from situ.lang.expr.interpret import interpret
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.expr.tree import Node
+from situ.policies.language.syntax import ConsumptionMode
+from situ.policies.model import (
+    IT,
+    LEFT,
+    RIGHT,
+    Absence,
+    Cause,
+    ConditionLiteral,
+    ConditionPart,
+    Detection,
+    Disjunction,
+    InstancesByConcept,
+    Observation,
+    Policy,
+    Relation,
+    RelationKind,
+    RelationLiteral,
+    SequenceLiteral,
+    Side,
+    sort_detections,
+)
+from situ.policies.ontology.model import Ontology
 
 Bindings = Mapping[str, str]
 """Alias → identity."""
@@ -44,11 +63,11 @@ class Occurrence:
     bindings: Bindings
     time: int | None
     causes: frozenset[Cause] = frozenset()
-    parts: tuple[tuple[Is, Occurrence], ...] = ()
+    parts: tuple[tuple[RelationLiteral, Occurrence], ...] = ()
     named: frozenset[str] = frozenset()
 
 
-def agree(first: Bindings, second: Bindings) -> bool:
+def bindings_agree(first: Bindings, second: Bindings) -> bool:
     """Whether no alias is bound to two identities."""
     return all(second.get(alias, identity) == identity for alias, identity in first.items())
 
@@ -70,7 +89,7 @@ def holds(condition: Node | None, values: Mapping[str, Instance]) -> bool:
         return False
 
 
-def known(ontology: Ontology, instances: Instances, concept: str) -> dict[str, dict[str, Any]]:
+def known_instances(ontology: Ontology, instances: InstancesByConcept, concept: str) -> dict[str, dict[str, Any]]:
     """What pull sources know of the instances of a concept, those of its members included.
 
     Of an identity that several of these concepts know, the attributes are put together; where they have the same one,
@@ -116,7 +135,7 @@ def _order(observation: Observation) -> tuple[int, str, str, str, str]:
     return observation.time, cause.id, cause.source, observation.push, observation.identity
 
 
-class Happened:
+class OccurrenceSet:
     """All occurrences of the relations and sequences of a policy, in the order of time."""
 
     def __init__(
@@ -124,7 +143,7 @@ class Happened:
         policy: Policy,
         ontology: Ontology,
         observations: Iterable[Observation],
-        instances: Instances,
+        instances: InstancesByConcept,
         keep: Mapping[str, int],
     ) -> None:
         self.policy = policy
@@ -138,21 +157,21 @@ class Happened:
 
     def _picked(self, relation: Relation) -> list[Occurrence]:
         """The occurrences of a relation that is to hold: consumption decides which pairs of events count."""
-        if relation.kind is Kind.CORRELATION and self.policy.consumption is not Consumption.ALL:
+        if relation.kind is RelationKind.CORRELATION and self.policy.consumption is not ConsumptionMode.ALL:
             return _sorted(self._consumed(relation))
         return self.any(relation)
 
     def _any(self, relation: Relation) -> list[Occurrence]:
         """The occurrences of a relation that is not to hold: absence asks whether any pair of events exists."""
         match relation.kind:
-            case Kind.CONSTRAINT:
+            case RelationKind.CONSTRAINT:
                 return _sorted(self._timeless(relation))
-            case Kind.QUERY:
+            case RelationKind.QUERY:
                 return _sorted(self._queried(relation))
-            case Kind.CORRELATION:
+            case RelationKind.CORRELATION:
                 return _sorted(self._paired(relation))
 
-    def _sequence(self, then: Then) -> list[Occurrence]:
+    def _sequence(self, then: SequenceLiteral) -> list[Occurrence]:
         """The occurrences of a sequence, at least one side of which is to hold."""
         if then.second.negated:
             return _sorted(self._not_followed(then))
@@ -160,22 +179,22 @@ class Happened:
             return _sorted(self._not_preceded(then))
         return _sorted(self._followed(then))
 
-    def positive(self, literal: Is | Then) -> list[Occurrence]:
-        return self.picked(literal.relation) if isinstance(literal, Is) else self.sequence(literal)
+    def positive(self, literal: RelationLiteral | SequenceLiteral) -> list[Occurrence]:
+        return self.picked(literal.relation) if isinstance(literal, RelationLiteral) else self.sequence(literal)
 
     # ── observations ──
 
     def _of_alias(self, alias: str) -> dict[str, dict[str, Any]]:
         """The instances that pull sources know and the constraint of the alias lets through."""
         declared = self.policy.alias(alias)
-        found = known(self.ontology, self.instances, declared.concept)
+        found = known_instances(self.ontology, self.instances, declared.concept)
         return {identity: each for identity, each in found.items() if holds(declared.constraint, {IT: each})}
 
     def observed(self, side: Side) -> list[_Seen]:
         """The observations of an event-based side, each with the instance as tests see it."""
         declared = self.policy.alias(side.alias)
         concept = self.ontology.concepts[declared.concept]
-        found = known(self.ontology, self.instances, declared.concept)
+        found = known_instances(self.ontology, self.instances, declared.concept)
         seen: list[_Seen] = []
         for observation in self.observations:
             if observation.attribute != side.event or observation.concept not in (concept.members or (concept.name,)):
@@ -203,7 +222,7 @@ class Happened:
         if not side.is_identity:
             return {}
         seen = {each.identity for each in self.observations if each.concept in (concept.members or (concept.name,))}
-        unknown = seen - known(self.ontology, self.instances, declared.concept).keys()
+        unknown = seen - known_instances(self.ontology, self.instances, declared.concept).keys()
         return {each: {"id": each} for each in sorted(unknown) if holds(declared.constraint, {IT: {"id": each}})}
 
     def _queried(self, relation: Relation) -> Iterator[Occurrence]:
@@ -236,7 +255,7 @@ class Happened:
 
     def _consumed(self, relation: Relation) -> Iterator[Occurrence]:
         """Pairs of events each of which is spent once, events coming one after the other in the order of time."""
-        recent = self.policy.consumption is Consumption.RECENT
+        recent = self.policy.consumption is ConsumptionMode.RECENT
         kept: _Kept = {LEFT: [], RIGHT: []}
         for event in _events(self.observed(relation.sides[0]), self.observed(relation.sides[1])):
             found = self._first_fitting(relation, event, {side: kept[side][::-1] for side in kept} if recent else kept)
@@ -265,11 +284,11 @@ class Happened:
 
     # ── occurrences of sequences ──
 
-    def _followed(self, then: Then) -> Iterator[Occurrence]:
+    def _followed(self, then: SequenceLiteral) -> Iterator[Occurrence]:
         """One after the other; nothing that is to be absent between them, and the second after all that takes time."""
         first, second = then.first, then.second
         for one, other in product(self.picked(first.relation), self.picked(second.relation)):
-            if not agree(one.bindings, other.bindings):
+            if not bindings_agree(one.bindings, other.bindings):
                 continue
             bindings = {**one.bindings, **other.bindings}
             since, broken = _at(one), False
@@ -281,7 +300,7 @@ class Happened:
                 parts = ((first, one), (second, other))
                 yield Occurrence(bindings, other.time, one.causes | other.causes, parts)
 
-    def _not_followed(self, then: Then) -> Iterator[Occurrence]:
+    def _not_followed(self, then: SequenceLiteral) -> Iterator[Occurrence]:
         """What is to be absent one after the other, each for its time."""
         absent = [*((gap.absent, gap.within) for gap in then.between), (then.second, then.within)]
         for one in self.picked(then.first.relation):
@@ -292,7 +311,7 @@ class Happened:
             if not broken:
                 yield Occurrence(one.bindings, since, one.causes, ((then.first, one),))
 
-    def _not_preceded(self, then: Then) -> Iterator[Occurrence]:
+    def _not_preceded(self, then: SequenceLiteral) -> Iterator[Occurrence]:
         """The same backwards."""
         absent = [(then.first, then.within), *((gap.absent, gap.within) for gap in then.between)]
         for other in self.picked(then.second.relation):
@@ -306,7 +325,7 @@ class Happened:
     def between(self, relation: Relation, start: int, end: int, bindings: Bindings) -> Iterator[Occurrence]:
         """Those of any pairs of events, from start to end, both included, that agree with bindings."""
         for each in self.any(relation):
-            if (each.time is None or start <= each.time <= end) and agree(each.bindings, bindings):
+            if (each.time is None or start <= each.time <= end) and bindings_agree(each.bindings, bindings):
                 yield each
 
 
@@ -339,3 +358,195 @@ def _sorted(occurrences: Iterable[Occurrence]) -> list[Occurrence]:
         occurrences,
         key=lambda each: (each.time is not None, each.time or 0, sorted(each.bindings.items()), sorted(each.causes)),
     )
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What a policy means: the slow, obvious semantics that every engine must equal.
+#
+# A *match* meets all conditions: of each ``or`` one branch is chosen; of everything that is to happen an occurrence is
+# picked; and what is to be absent holds because it cannot be refuted. Every choice and every combination of
+# occurrences is tried. :mod:`situ.policies.reference` says what occurred.
+#
+# Two places where the time of a report is more than the latest occurrence:
+#
+# - What is absent can be judged only when nothing more can refute it: a window after the activation, or as long as its
+# own sequence looks ahead. - If it is one branch of an ``or`` beside others, one of these may still be met until a
+# window after the activation, and would then be the one that is chosen. So it is never judged before that, however
+# short its sequences are.
+#
+# What is reported before some instant therefore depends on events before that instant only.
+
+NOTHING_KEPT: Mapping[str, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class MetLiteral:
+    """A literal that is to happen, and the occurrence that was picked for it."""
+
+    literal: ConditionLiteral
+    occurrence: Occurrence
+
+
+@dataclass(frozen=True, slots=True)
+class HeldAbsence:
+    """What is to be absent; ``choice`` is the ``or`` it was chosen in, if other branches have something to happen."""
+
+    absence: Absence
+    choice: Disjunction | None = None
+
+
+ChosenParts = tuple[MetLiteral | HeldAbsence, ...]
+"""How conditions are met: for each ``or`` by the parts of one branch."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyMatch:
+    """One way to meet all conditions of a policy."""
+
+    way: ChosenParts
+    bindings: Bindings
+    causes: frozenset[Cause]
+    activation: int
+    time: int
+
+
+def detect(
+    policy: Policy,
+    ontology: Ontology,
+    observations: Iterable[Observation],
+    instances: InstancesByConcept,
+    *,
+    keep: Mapping[str, int] = NOTHING_KEPT,
+    until: int | None = None,
+) -> list[Detection]:
+    """All detections that are reported before ``until``, in the order they are; None: all that there are."""
+    found: dict[str, Detection] = {}
+    for match in matches(OccurrenceSet(policy, ontology, observations, instances, keep)):
+        detection = detection_of(policy, match)
+        first = found.setdefault(detection.id, detection)
+        if (detection.time, detection.activation) < (first.time, first.activation):
+            found[detection.id] = detection
+    return sort_detections(each for each in found.values() if until is None or each.time < until)
+
+
+def detection_of(policy: Policy, match: PolicyMatch) -> Detection:
+    """What is reported of a match. Several matches may give the same detection."""
+    return Detection(
+        policy=policy.name,
+        bindings=tuple(sorted(match.bindings.items())),
+        causes=tuple(sorted(match.causes)),
+        time=match.time,
+        activation=match.activation,
+    )
+
+
+def matches(happened: OccurrenceSet) -> Iterator[PolicyMatch]:
+    """Every way to meet all conditions."""
+    policy = happened.policy
+    for way in choose_parts(happened, policy.conditions):
+        picked = occurrences_of(way)
+        times = [each.time for each in picked if each.time is not None]
+        if not times or not supported(picked):
+            continue
+        bindings = {alias: identity for each in picked for alias, identity in each.bindings.items()}
+        held = [each for each in way if isinstance(each, HeldAbsence)]
+        if any(each.choice is not None and could_be_picked(happened, each.choice, way) for each in held):
+            continue
+        if any(refutation(happened, each.absence.literals, bindings, max(times)) is not None for each in held):
+            continue
+        causes = frozenset(cause for each in picked for cause in each.causes)
+        wait = max((wait_for(policy, each) for each in held), default=0)
+        yield PolicyMatch(way, bindings, causes, max(times), max(times) + wait)
+
+
+def choose_parts(
+    happened: OccurrenceSet, conditions: tuple[ConditionPart, ...], way: ChosenParts = ()
+) -> Iterator[ChosenParts]:
+    """Every choice of branches and combination of occurrences that can stand beside each other."""
+    if not conditions:
+        yield way
+        return
+    part, *others = conditions
+    rest = tuple(others)
+    match part:
+        case Absence():
+            yield from choose_parts(happened, rest, (*way, HeldAbsence(part)))
+        case Disjunction(branches=branches, absent=absent):
+            for branch in branches:
+                yield from choose_parts(happened, (*branch, *rest), way)
+            if absent:
+                yield from choose_parts(happened, rest, (*way, *(HeldAbsence(each, part) for each in absent)))
+        case RelationLiteral() | SequenceLiteral():
+            for occurrence in happened.positive(part):
+                met = MetLiteral(part, occurrence)
+                if consistent(happened.policy, (*way, met)):
+                    yield from choose_parts(happened, rest, (*way, met))
+        case _:
+            assert_never(part)
+
+
+def occurrences_of(way: Iterable[MetLiteral | HeldAbsence]) -> list[Occurrence]:
+    return [each.occurrence for each in way if isinstance(each, MetLiteral)]
+
+
+def consistent(policy: Policy, way: Iterable[MetLiteral | HeldAbsence]) -> bool:
+    """Whether bindings agree, all is inside a window, and what is written once is one occurrence."""
+    bindings: dict[str, str] = {}
+    times: list[int] = []
+    steps: dict[RelationLiteral, Occurrence] = {}
+    for occurrence in occurrences_of(way):
+        if not bindings_agree(occurrence.bindings, bindings):
+            return False
+        bindings.update(occurrence.bindings)
+        if occurrence.time is not None:
+            times.append(occurrence.time)
+        if any(steps.setdefault(step, part) != part for step, part in occurrence.parts):
+            return False
+    return not times or max(times) - min(times) <= policy.window
+
+
+def could_be_picked(happened: OccurrenceSet, choice: Disjunction, way: ChosenParts) -> bool:
+    """Whether a branch of an ``or`` could be met by what happened alone, beside what the rest is met by."""
+    return any(
+        supported(occurrences_of(longer)) and not any(isinstance(each, HeldAbsence) for each in longer[len(way) :])
+        for branch in choice.branches
+        for longer in choose_parts(happened, branch, way)
+    )
+
+
+def refutation(
+    happened: OccurrenceSet, literals: tuple[ConditionLiteral, ...], bindings: Bindings, activation: int
+) -> tuple[Occurrence, ...] | None:
+    """A counterexample: an occurrence against each of these literals, all agreeing; None if there is none."""
+    found = counterexamples(happened, literals, bindings, activation)
+    return next((each for each in found if supported(each, bindings)), None)
+
+
+def counterexamples(
+    happened: OccurrenceSet, literals: tuple[ConditionLiteral, ...], bindings: Bindings, activation: int
+) -> Iterator[tuple[Occurrence, ...]]:
+    if not literals:
+        yield ()
+        return
+    for occurrence in against(happened, literals[0], bindings, activation):
+        more = {**bindings, **occurrence.bindings}
+        for rest in counterexamples(happened, literals[1:], more, activation):
+            yield (occurrence, *rest)
+
+
+def against(
+    happened: OccurrenceSet, literal: ConditionLiteral, bindings: Bindings, activation: int
+) -> Iterator[Occurrence]:
+    """What refutes a negative literal for a match with these bindings that was activated then."""
+    window = happened.policy.window
+    if isinstance(literal, RelationLiteral):
+        yield from happened.between(literal.relation, activation - window, activation + window, bindings)
+    else:
+        for side in (literal.first, literal.second):
+            yield from happened.between(side.relation, activation, activation + literal.within, bindings)
+
+
+def wait_for(policy: Policy, held: HeldAbsence) -> int:
+    """How long after the activation it is settled that something is absent."""
+    ahead = [each.within if isinstance(each, SequenceLiteral) else policy.window for each in held.absence.literals]
+    return max(*ahead, policy.window) if held.choice is not None else max(ahead)

@@ -6,7 +6,8 @@ are silent the watermark goes on with the clock, so that what must be absent is 
 One that was never heard of is waited for, too, until its idle time has passed since the policy began to listen.
 
 Where policies publish what others listen to, the watermark of those who listen is never beyond what the others have
-decided and published: what these still have to say is not late (:mod:`situ.deployment.progress` knows how far that is).
+decided and published: what these still have to say is not late (:mod:`situ.stages.detect.progress` knows how far that
+is).
 
 What is kept of a source are maxima and minima: those of parts of a stream, taken anywhere in any order, are merged into
 the same. Times are whole microseconds; the clock is an input.
@@ -25,7 +26,7 @@ _OF_POLICIES = "*"
 """Before the name of a push source: what policies brought of it."""
 
 
-class Seen(NamedTuple):
+class SourceTimes(NamedTuple):
     """What is remembered of a source that sent something.
 
     ``time`` is the latest of its event times, none of which counts as later than it was received; ``received`` is when
@@ -38,8 +39,8 @@ class Seen(NamedTuple):
     heard: int
     first: int = 0
 
-    def merge(self, other: Seen) -> Seen:
-        return Seen(*max(self[:2], other[:2]), max(self.heard, other.heard), min(self.first, other.first))
+    def merge(self, other: SourceTimes) -> SourceTimes:
+        return SourceTimes(*max(self[:2], other[:2]), max(self.heard, other.heard), min(self.first, other.first))
 
     @property
     def delay(self) -> int:
@@ -48,20 +49,20 @@ class Seen(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class SourceTimeouts:
     """How long a policy waits for a source: for events out of order, and for any at all."""
 
     lateness: int
     idle: int
 
 
-def seen_of(times: np.ndarray, received: np.ndarray) -> Seen | None:
+def source_times_of(times: np.ndarray, received: np.ndarray) -> SourceTimes | None:
     """What is remembered of events of one source; None if there are none."""
     if len(times) == 0:
         return None
     capped = np.minimum(times, received)
     highest = int(capped.max())
-    return Seen(highest, int(received[capped == highest].max()), int(received.max()), int(received.min()))
+    return SourceTimes(highest, int(received[capped == highest].max()), int(received.max()), int(received.min()))
 
 
 def of_policies(source: str) -> str:
@@ -69,9 +70,9 @@ def of_policies(source: str) -> str:
     return f"{_OF_POLICIES}{source}"
 
 
-def merged(*parts: Mapping[str, Seen]) -> dict[str, Seen]:
+def merge_source_times(*parts: Mapping[str, SourceTimes]) -> dict[str, SourceTimes]:
     """What was seen of sources in several parts of their streams."""
-    found: dict[str, Seen] = {}
+    found: dict[str, SourceTimes] = {}
     for part in parts:
         for source, seen in part.items():
             found[source] = found[source].merge(seen) if source in found else seen
@@ -79,7 +80,7 @@ def merged(*parts: Mapping[str, Seen]) -> dict[str, Seen]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listening:
+class WatermarkInputs:
     """How a policy listens: since when, to which sources that it waits for before it heard of them, and to whom else.
 
     ``fed`` is how far those policies are whose events it reads, by name; None: nothing of it is settled yet.
@@ -90,15 +91,15 @@ class Listening:
     fed: Mapping[str, int | None] = field(default_factory=dict)
 
 
-_ALONE = Listening()
+_ALONE = WatermarkInputs()
 
 
 def watermark(
-    seen: Mapping[str, Seen],
-    sources: Mapping[str, Patience],
+    seen: Mapping[str, SourceTimes],
+    sources: Mapping[str, SourceTimeouts],
     clock: int,
     reached: int | None = None,
-    listening: Listening = _ALONE,
+    listening: WatermarkInputs = _ALONE,
 ) -> int | None:
     """How far event time is settled for a policy that listens to these push sources; None: not at all yet.
 
@@ -120,7 +121,10 @@ def watermark(
 
 
 def waits_for(
-    seen: Mapping[str, Seen], sources: Mapping[str, Patience], clock: int, listening: Listening = _ALONE
+    seen: Mapping[str, SourceTimes],
+    sources: Mapping[str, SourceTimeouts],
+    clock: int,
+    listening: WatermarkInputs = _ALONE,
 ) -> str | None:
     """What holds the watermark back: a source that was not heard of yet, else the least far of the sources that are not
     idle and of the policies whose events are read; None: nothing does."""
@@ -137,7 +141,9 @@ def waits_for(
     return min(awake)[1] if awake else None
 
 
-def _unheard(seen: Mapping[str, Seen], sources: Mapping[str, Patience], clock: int, listening: Listening) -> list[str]:
+def _unheard(
+    seen: Mapping[str, SourceTimes], sources: Mapping[str, SourceTimeouts], clock: int, listening: WatermarkInputs
+) -> list[str]:
     """The sources that nothing was heard of and that are still waited for.
 
     Publishers that begin together need not do so when the policy does: what counts is when the first of them did.
@@ -149,17 +155,17 @@ def _unheard(seen: Mapping[str, Seen], sources: Mapping[str, Patience], clock: i
     )
 
 
-def _in_silence(latest: Seen, sources: list[Patience], clock: int) -> int:
+def _in_silence(latest: SourceTimes, sources: list[SourceTimeouts], clock: int) -> int:
     """The clock, less what was granted. Events that live in the past go on from where they are at its speed."""
     return min(clock - each.lateness - max(0, latest.delay - each.lateness - each.idle) for each in sources)
 
 
-def seen_as_json(seen: Mapping[str, Seen]) -> dict[str, Any]:
+def source_times_as_json(seen: Mapping[str, SourceTimes]) -> dict[str, Any]:
     """As it is stored."""
     return {"version": FORMAT, "sources": {source: list(seen[source]) for source in sorted(seen)}}
 
 
-def seen_from_json(stored: Mapping[str, Any]) -> dict[str, Seen]:
+def source_times_from_json(stored: Mapping[str, Any]) -> dict[str, SourceTimes]:
     if stored.get("version") != FORMAT:
         raise ValueError(f"watermarks are stored in version {FORMAT} of their form, this is {stored.get('version')}")
-    return {source: Seen(*numbers) for source, numbers in stored["sources"].items()}
+    return {source: SourceTimes(*numbers) for source, numbers in stored["sources"].items()}

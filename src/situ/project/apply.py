@@ -6,15 +6,15 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from situ.deployment import Deployment
-from situ.errors import SituError
-from situ.interpretation.changing import Allowed
+from situ.contexts.compatibility import ChangeOptions
+from situ.lang.problems import SituError
+from situ.model import Deployment
+from situ.policies.language.parse import parse_policy
+from situ.policies.load import name_of
+from situ.policies.model import PolicyStart
 from situ.project.folder import read_folder
 from situ.registry import Applied, Key, Registry
-from situ.registry.written import Written, declared_in
-from situ.situation.language.parse import parse_policy
-from situ.situation.policies.load_policies import name_of
-from situ.situation.policies.start import Start
+from situ.registry.object_files import Written, declared_in
 
 
 def apply_folder(
@@ -24,15 +24,15 @@ def apply_folder(
     *,
     who: str,
     reason: str = "",
-    allowed: Allowed | None = None,
-    start: Start | None = None,
+    allowed: ChangeOptions | None = None,
+    start: PolicyStart | None = None,
 ) -> Applied:
     """Put a folder that was checked in force; the registry learns where each thing is written.
 
     ``start`` is where policies start that are new.
     """
     written = find_written(path)
-    return registry.apply(deployment, who, reason, written=written, allowed=allowed or Allowed(), start=start)
+    return registry.apply(deployment, who, reason, written=written, allowed=allowed or ChangeOptions(), start=start)
 
 
 def find_written(path: Path, environment: Mapping[str, str] = os.environ) -> dict[Key, Written]:

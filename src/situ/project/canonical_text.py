@@ -11,12 +11,11 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from situ.documents import Mapping, Node, Scalar, Sequence
-from situ.errors import SituError
-from situ.expr.signature import parse_signature, split_definition
-from situ.expr.spelling import spell
-from situ.expr.syntax import Syntax, locate_in, parse_syntax
-from situ.types.syntax import (
+from situ.lang.documents import MappingNode, Node, ScalarNode, SequenceNode
+from situ.lang.expr.scope import parse_signature, split_definition
+from situ.lang.expr.syntax import Syntax, locate_in, parse_syntax, spell
+from situ.lang.problems import SituError
+from situ.lang.types.model import (
     AttributeText,
     DecimalRef,
     ListRef,
@@ -31,14 +30,14 @@ from situ.types.syntax import (
 _AROUND_OPERATOR = re.compile(r"\s*([*/^·])\s*")
 
 
-class Respelled(NamedTuple):
+class Respelling(NamedTuple):
     """A value or a key of a file, and its text in canonical spelling, which differs from what stands there."""
 
-    scalar: Scalar
+    scalar: ScalarNode
     text: str
 
 
-def respell(root: Node, kind: str) -> Iterator[Respelled]:
+def respell(root: Node, kind: str) -> Iterator[Respelling]:
     """All texts of a file of this kind that are spelled otherwise than they should be."""
     for scalar, spelling in _texts(root, kind):
         try:
@@ -46,7 +45,7 @@ def respell(root: Node, kind: str) -> Iterator[Respelled]:
         except SituError:
             continue  # not understood, and so left to `situ check`
         if text != scalar.text:
-            yield Respelled(scalar, text)
+            yield Respelling(scalar, text)
 
 
 def spell_expression(text: str) -> str:
@@ -81,7 +80,7 @@ def spell_definition(text: str) -> str:
 _Spelling = Callable[[str], str]
 
 
-def _texts(root: Node, kind: str) -> Iterator[tuple[Scalar, _Spelling]]:
+def _texts(root: Node, kind: str) -> Iterator[tuple[ScalarNode, _Spelling]]:
     if kind in ("types", "contexts"):
         for section in ("types", "events"):
             for key, body in _entries(root, section):
@@ -112,29 +111,29 @@ def _texts(root: Node, kind: str) -> Iterator[tuple[Scalar, _Spelling]]:
             yield from _scalar(_get(action, "cost"), spell_expression)
 
 
-def _attributes(body: Node | None) -> Iterator[tuple[Scalar, _Spelling]]:
-    for _, form in body.entries if isinstance(body, Mapping) else ():
+def _attributes(body: Node | None) -> Iterator[tuple[ScalarNode, _Spelling]]:
+    for _, form in body.entries if isinstance(body, MappingNode) else ():
         yield from _scalar(form, spell_attribute)
         yield from _scalar(_get(form, "type"), lambda text: _type(parse_type(text)))
         yield from _scalar(_get(form, "unit"), _unit)
 
 
-def _entries(node: Node | None, key: str) -> tuple[tuple[Scalar, Node], ...]:
+def _entries(node: Node | None, key: str) -> tuple[tuple[ScalarNode, Node], ...]:
     below = _get(node, key)
-    return below.entries if isinstance(below, Mapping) else ()
+    return below.entries if isinstance(below, MappingNode) else ()
 
 
 def _items(node: Node | None, key: str) -> tuple[Node, ...]:
     below = _get(node, key)
-    return below.items if isinstance(below, Sequence) else ()
+    return below.items if isinstance(below, SequenceNode) else ()
 
 
 def _get(node: Node | None, key: str) -> Node | None:
-    return node.get(key) if isinstance(node, Mapping) else None
+    return node.get(key) if isinstance(node, MappingNode) else None
 
 
-def _scalar(node: Node | None, spelling: _Spelling) -> Iterator[tuple[Scalar, _Spelling]]:
-    if isinstance(node, Scalar) and isinstance(node.value, str):
+def _scalar(node: Node | None, spelling: _Spelling) -> Iterator[tuple[ScalarNode, _Spelling]]:
+    if isinstance(node, ScalarNode) and isinstance(node.value, str):
         yield node, spelling
 
 

@@ -14,47 +14,45 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from situ.catalogue import BUS_IN_THE_CLEAR, NO_SUCH_FILE, SOURCE_OUTSIDE
-from situ.deployment import Deployment
-from situ.deployment.acting import publications
-from situ.deployment.around_quality import around_quality
-from situ.deployment.interpreting import Interpretation, check_executed
-from situ.deployment.releasing import check_releases
-from situ.deployment.tagging import check_seen, check_source, check_tagged
-from situ.documents import Document
-from situ.documents import Mapping as Written
-from situ.edge.strategies import known_strategies
-from situ.errors import Problem, Problems
-from situ.expr.definitions import load_functions
-from situ.expr.faults import NO_FAULTS, find_faults
-from situ.interpretation.check_contexts import check_contexts
-from situ.interpretation.code import read_code
-from situ.interpretation.coded import with_code
-from situ.interpretation.declare import declare_contexts, is_root
-from situ.interpretation.load import define_contexts, root_declarations
-from situ.interpretation.xml_form import check_references
+from situ.contexts.check import check_contexts
+from situ.contexts.declarations import declare_contexts, is_root
+from situ.contexts.load import define_contexts, root_declarations
+from situ.contexts.python_files import read_code, with_code
+from situ.contexts.xml_form import check_references
+from situ.lang.catalogue import BUS_IN_THE_CLEAR, NO_SUCH_FILE, SOURCE_OUTSIDE
+from situ.lang.documents import Document
+from situ.lang.documents import MappingNode as Written
+from situ.lang.expr.definitions import load_functions
+from situ.lang.expr.faults import NO_FAULTS, find_faults
+from situ.lang.problems import Problem, Problems
+from situ.lang.tags import NO_TAGS
+from situ.lang.types.resolve import load_types
+from situ.model import Deployment
+from situ.model.deployment import quality_environment
+from situ.policies.actions.action_events import publications
+from situ.policies.actions.load import load_actions
+from situ.policies.check.interactions import chain_delays, check_interactions
+from situ.policies.load import PolicyFile, check_names, load_policies
+from situ.policies.ontology.load import load_ontology
+from situ.policies.plan import plan_policy
+from situ.policies.source_coverage import check_sources
 from situ.project.folder import Folder, Progress, read_folder
-from situ.quality.load_quality import load_quality
+from situ.quality.parse.quality_files import load_quality
+from situ.router.strategy_plugins import known_strategies
+from situ.routing import Advertisement, Subscription
+from situ.routing.load import client_names, load_clients
+from situ.scopes.filters import FilterMeanings
+from situ.scopes.load_scopes import load_scopes
 from situ.settings import Settings, load_settings
-from situ.situation.actions.load_actions import load_actions
-from situ.situation.domain.check_sources import check_sources
-from situ.situation.domain.load_ontology import load_ontology
-from situ.situation.policies.between import judge_policies
-from situ.situation.policies.load_policies import PolicyFile, check_names, load_policies
-from situ.situation.policies.plan import plan_policy
-from situ.situation.policies.triggering import delays
 from situ.sources import Source, load_pushes, load_sources
-from situ.sources.model import Kind
-from situ.subscription import Advertisement, Subscription
-from situ.subscription.load import client_names, load_clients
-from situ.tags import NO_TAGS
-from situ.types.load import load_types
-from situ.visibility.filters import Filters
-from situ.visibility.load_scopes import load_scopes
+from situ.sources.model import SourceKind
+from situ.stages.check_tags import check_declaration_tags, check_source_tags, check_tag_visibility
+from situ.stages.derived_visibility import check_releases
+from situ.stages.interpret import Interpretation, check_executed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class CheckedProject:
     """What a check found. There is a deployment exactly when there is no error; problems are in the order of places."""
 
     path: Path
@@ -69,7 +67,9 @@ class Checked:
         return tuple(problem for problem in self.problems if problem.is_error)
 
 
-def check_folder(path: Path, environment: Mapping[str, str] = os.environ, progress: Progress | None = None) -> Checked:
+def check_folder(
+    path: Path, environment: Mapping[str, str] = os.environ, progress: Progress | None = None
+) -> CheckedProject:
     """Read and check a whole project. Never raises for what a user wrote."""
     folder = read_folder(path, environment, progress)
     problems = Problems(folder.problems)
@@ -77,7 +77,7 @@ def check_folder(path: Path, environment: Mapping[str, str] = os.environ, progre
     problems.extend(_in_the_clear(folder.of("situ"), deployment.settings))
     problems.extend(_outside(path, deployment.settings, deployment.sources.values(), environment))
     problems.extend(_not_there(path, deployment.sources.values(), environment))
-    return Checked(
+    return CheckedProject(
         path=path,
         files=folder.files,
         deployment=None if problems.errors else deployment,
@@ -119,7 +119,7 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
     policies = load_policies(files, schema.domain, sources, problems)
     scopes = load_scopes(
         folder.of("scopes"),
-        Filters(types, limits),
+        FilterMeanings(types, limits),
         problems,
         clients={
             *client_names(folder.of("clients")),
@@ -143,9 +143,9 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
     )
     check_executed(contexts, problems)
     check_names(policies, clients.clients, problems, clients.places)
-    problems.extend(judge_policies(policies, schema.actions, ontology, push, types))
+    problems.extend(check_interactions(policies, schema.actions, ontology, push, types))
     published = publications(policies, schema.actions)
-    waiting = delays(policies, published, ontology, push, types, settings.defaults.lateness)
+    waiting = chain_delays(policies, published, ontology, push, types, settings.defaults.lateness)
     problems.extend(each.problem(policies[name]) for name, each in waiting.items())
     problems.extend(filter(None, (plan_policy(policy, ontology).warning for policy in policies.values())))
     tagged: tuple[Advertisement | Subscription, ...] = (
@@ -153,10 +153,10 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
         *clients.subscriptions.values(),
     )
     for each in tagged:
-        problems.extend(check_tagged(scopes, each, zone=settings.zone, knows_all=True, written=clients.tags))
+        problems.extend(check_declaration_tags(scopes, each, zone=settings.zone, knows_all=True, written=clients.tags))
     for source in sources.values():
-        problems.extend(check_source(scopes, source, zone=settings.zone))
-    around = around_quality(replace(schema, clients=clients.clients, subscriptions=clients.subscriptions))
+        problems.extend(check_source_tags(scopes, source, zone=settings.zone))
+    around = quality_environment(replace(schema, clients=clients.clients, subscriptions=clients.subscriptions))
     around = replace(around, strategies=known_strategies())
     deployment = replace(
         schema,
@@ -170,7 +170,7 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
     if not problems.errors:
         problems.extend(check_releases(deployment))
     if not problems.errors:
-        problems.extend(check_seen(deployment))
+        problems.extend(check_tag_visibility(deployment))
     return deployment
 
 
@@ -227,7 +227,7 @@ def _not_there(path: Path, sources: Iterable[Source], environment: Mapping[str, 
 def _file_of(project: Path, source: Source, environment: Mapping[str, str]) -> Path | None:
     """The file that the rows of a source are in; None if they are in no file, or nobody here knows in which."""
     place = source.place
-    if source.kind is Kind.SQL:
+    if source.kind is SourceKind.SQL:
         if not source.url.startswith(_SQLITE):
             return None
         place = source.url.removeprefix(_SQLITE)

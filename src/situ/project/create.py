@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from situ.catalogue import BAD_NAME, FOLDER_NOT_EMPTY
-from situ.documents.core_schema import resolve
-from situ.errors import SituError
-from situ.project.places import SETTINGS_FILE
+from situ.lang.catalogue import BAD_NAME, FOLDER_NOT_EMPTY
+from situ.lang.documents.builder import resolve
+from situ.lang.problems import SituError
+from situ.project.folder import SETTINGS_FILE
 from situ.project.schemas import write_schemas
 from situ.settings.model import PROJECT_NAME
 
@@ -82,8 +82,6 @@ def _refuse_full(target: Path) -> None:
 
 
 def _example_files(name: str | None) -> dict[str, bytes]:
-    from situ.testing.building import example_folder
-
     source = example_folder()
     files = {
         path.relative_to(source).as_posix(): path.read_bytes()
@@ -111,3 +109,13 @@ def _write(file: Path, content: bytes) -> Path:
     with file.open("xb") as stream:
         stream.write(content)
     return file
+
+
+def example_folder() -> Path:
+    """The example project: inside an installed package, else in the source tree this module belongs to."""
+    package = Path(__file__).resolve().parents[1]
+    places = (package / "_example" / "smart-building", package.parents[1] / "examples" / "smart-building")
+    for place in places:
+        if (place / "situ.yaml").is_file():
+            return place
+    raise FileNotFoundError(f"the example project is neither at {places[0]} nor at {places[1]}")

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from situ.catalogue import FILE_UNREADABLE, NOTHING_TO_PUBLISH
-from situ.cli.exits import Exit, Stop
-from situ.cli.files import STDIN
-from situ.errors import Location, Problem, SituError
-from situ.event.decode import event_of
-from situ.event.strict_json import LIMITS, read_json, to_text
+from situ.cli.arguments import STDIN
+from situ.cli.exits import CommandError, Exit
+from situ.event.cloudevents import event_of
+from situ.lang.catalogue import FILE_UNREADABLE, NOTHING_TO_PUBLISH
+from situ.lang.documents.strict_json import JSON_LIMITS, read_json, to_text
+from situ.lang.problems import Location, Problem, SituError
 
 _CHUNK = 1024 * 1024
 _FORM = "situ publish Sighting --file …"
@@ -28,7 +28,7 @@ _WHOLE = 64 * 1024 * 1024  # the most that is read of one value over several lin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class InputEvent:
     """One event to publish; ``line`` is where it stands, ``size`` how many bytes have been read up to its end."""
 
     line: int
@@ -41,7 +41,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wrong:
+class InputError:
     """A line that is no event."""
 
     line: int
@@ -49,14 +49,14 @@ class Wrong:
     problems: tuple[Problem, ...]
 
 
-async def read_given(
-    path: str, type: str, limit: int = LIMITS.event, form: str = _FORM
-) -> AsyncIterator[list[Given | Wrong]]:
+async def read_events(
+    path: str, type: str, limit: int = JSON_LIMITS.event, form: str = _FORM
+) -> AsyncIterator[list[InputEvent | InputError]]:
     """What each line of a file is, of standard input for ``-``; as many at a time as are there.
 
     ``type`` is that of bare data, ``form`` how one names it, ``limit`` the most bytes of an event.
     """
-    reader = Reader(path, type, limit, form)
+    reader = EventLineReader(path, type, limit, form)
     with _opened(path) as file:
         while chunk := await asyncio.to_thread(os.read, file, _CHUNK):
             if found := reader.feed(chunk):
@@ -76,7 +76,7 @@ def _opened(path: str) -> Iterator[int]:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         remedy = "Look at the name; it is taken from the current folder."
-        raise Stop(Exit.USAGE, FILE_UNREADABLE(Location(file=path), reason=reason, remedy=remedy)) from None
+        raise CommandError(Exit.USAGE, FILE_UNREADABLE(Location(file=path), reason=reason, remedy=remedy)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +87,10 @@ class _Bare:
     form: str
 
 
-class Reader:
+class EventLineReader:
     """Takes the bytes of a file as they come."""
 
-    def __init__(self, file: str, type: str, limit: int = LIMITS.event, form: str = _FORM) -> None:
+    def __init__(self, file: str, type: str, limit: int = JSON_LIMITS.event, form: str = _FORM) -> None:
         self._file, self._limit = file, limit
         self._bare = _Bare(type, form)
         self._rest = b""
@@ -100,7 +100,7 @@ class Reader:
         self._whole: list[bytes] | None = None
         """All so far, if the first line is no JSON: it may be the beginning of a value over several lines."""
 
-    def feed(self, chunk: bytes) -> list[Given | Wrong]:
+    def feed(self, chunk: bytes) -> list[InputEvent | InputError]:
         """What the lines are that end in this chunk."""
         if self._whole is not None and sum(map(len, self._whole)) < _WHOLE:
             self._whole.append(chunk)
@@ -118,21 +118,21 @@ class Reader:
             return []
         return self._judge_lines(lines)
 
-    def finish(self) -> list[Given | Wrong]:
+    def finish(self) -> list[InputEvent | InputError]:
         """What the rest is."""
         if self._whole is None:
             return self._judge_lines([self._rest])
         whole, self._whole = b"".join(self._whole), None
         if _fails(whole, _WHOLE):
             return self._judge_lines(whole.split(b"\n"))
-        value = read_json(to_text(whole, _WHOLE), LIMITS.depth)
+        value = read_json(to_text(whole, _WHOLE), JSON_LIMITS.depth)
         place = Location(file=self._file)
         return [
             _judged(each, place, self._bare, len(whole)) for each in (value if isinstance(value, list) else [value])
         ]
 
-    def _judge_lines(self, lines: list[bytes]) -> list[Given | Wrong]:
-        found: list[Given | Wrong] = []
+    def _judge_lines(self, lines: list[bytes]) -> list[InputEvent | InputError]:
+        found: list[InputEvent | InputError] = []
         for line in lines:
             self._line += 1
             self._size += len(line) + 1
@@ -145,34 +145,34 @@ class Reader:
 
 def _fails(text: bytes, limit: int) -> bool:
     try:
-        read_json(to_text(text, limit), LIMITS.depth)
+        read_json(to_text(text, limit), JSON_LIMITS.depth)
     except SituError:
         return True
     return False
 
 
-def _of_line(line: bytes, place: Location, bare: _Bare, limit: int, size: int) -> Given | Wrong:
+def _of_line(line: bytes, place: Location, bare: _Bare, limit: int, size: int) -> InputEvent | InputError:
     try:
-        value = read_json(to_text(line.rstrip(b"\r"), limit), LIMITS.depth)
+        value = read_json(to_text(line.rstrip(b"\r"), limit), JSON_LIMITS.depth)
     except SituError as error:
-        return Wrong(line=place.line, size=size, problems=_placed(error, place))
+        return InputError(line=place.line, size=size, problems=_placed(error, place))
     return _judged(value, place, bare, size)
 
 
-def _judged(value: Any, place: Location, bare: _Bare, size: int) -> Given | Wrong:
+def _judged(value: Any, place: Location, bare: _Bare, size: int) -> InputEvent | InputError:
     try:
         if isinstance(value, dict) and "specversion" not in value:
             if not bare.type:
                 raise SituError(NOTHING_TO_PUBLISH(line=place.line, form=bare.form))
-            return Given(line=place.line, size=size, type=bare.type, data=value)
+            return InputEvent(line=place.line, size=size, type=bare.type, data=value)
         sent = dict(value) if isinstance(value, dict) else {}
         event = event_of(value, marked=False)
     except SituError as error:
-        return Wrong(line=place.line, size=size, problems=_placed(error, place))
+        return InputError(line=place.line, size=size, problems=_placed(error, place))
     envelope = {"id": event.id, "source": event.source, "time": event.time, "confidence": event.confidence}
     known = {name: each for name, each in envelope.items() if each is not None}
     data = event.data if isinstance(event.data, dict) else {}
-    return Given(line=place.line, size=size, type=event.type, data=data, envelope=known, sent=sent)
+    return InputEvent(line=place.line, size=size, type=event.type, data=data, envelope=known, sent=sent)
 
 
 def _placed(error: SituError, place: Location) -> tuple[Problem, ...]:

@@ -1,7 +1,6 @@
-"""The project folder on disk → documents. Finds it, lists it, reads it; knows nothing of what the files mean.
+"""What stands where in a project folder: which files are read, and which are misplaced.
 
-Whatever lies in the folder, reading ends and answers: files are bounded in number and size, links that lead out of
-the folder and things that are no files are refused, and every mistake is a problem, never an exception.
+Knows names only; :mod:`situ.project.folder` looks at the disk.
 """
 
 from __future__ import annotations
@@ -11,16 +10,130 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from situ.catalogue import FILE_UNREADABLE, LEAVES_FOLDER, NO_PROJECT, TOO_MANY_FILES
-from situ.documents import Document, Limits, parse_yaml, substitute
-from situ.errors import Location, Problem, Problems, SituError
-from situ.project.places import FOLDERS, POLICIES, SETTINGS_FILE, is_code, is_policy, is_xml, kind_of, remark
+from situ.lang.catalogue import FILE_UNREADABLE, LEAVES_FOLDER, NO_PROJECT, OTHER_FILE, TOO_MANY_FILES, UNKNOWN_FILE
+from situ.lang.documents import Document, DocumentLimits, parse_yaml, substitute
+from situ.lang.problems import Location, Problem, Problems, SituError, nearest
 
 if TYPE_CHECKING:
     from situ.settings import Settings
+
+
+SETTINGS_FILE = "situ.yaml"
+ONTOLOGY_FILE = "ontology.yaml"
+ACTIONS_FILE = "actions.yaml"
+SCOPES_FILE = "scopes.yaml"
+FOLDERS = ("types", "functions", "sources", "contexts", "clients", "quality")
+"""Folders whose ``*.yaml`` files are read, in the order they are checked; also contexts in XML, functions in Python."""
+
+OWN_FOLDER = ".situ"
+"""What runs and editors need and nobody writes by hand; never part of what is declared."""
+
+FILES: Mapping[str, str] = MappingProxyType(
+    {SETTINGS_FILE: "situ", ONTOLOGY_FILE: "ontology", ACTIONS_FILE: "actions", SCOPES_FILE: "scopes"}
+)
+"""Files of the project folder itself, with their kinds."""
+
+KINDS: tuple[str, ...] = (*FILES.values(), *FOLDERS)
+CODE, POLICY = "code", "policy"
+"""The kinds of ``functions/*.py`` and ``policies/*.dpl``."""
+
+POLICIES = "policies"
+_TEST = ".test.yaml"
+"""What tests of policies end with; they stand beside the policies, and are read when they are run."""
+
+_ALL_FOLDERS = (*FOLDERS, POLICIES)
+_ALL_STEMS = tuple(file.removesuffix(".yaml") for file in FILES)
+_YAML = ".yaml"
+_YAML_LIKE = (".yaml", ".yml")
+
+
+def kind_of(file: str) -> str | None:
+    """Which kind of file this is: ``situ``, ``types``, ``functions`` and so on; None for all others."""
+    path = PurePosixPath(file)
+    if file in FILES:
+        return FILES[file]
+    if is_policy(file):
+        return POLICY
+    if len(path.parts) == 2 and path.parts[0] in FOLDERS and (path.suffix == _YAML or is_xml(file)):
+        return path.parts[0]
+    return CODE if is_code(file) else None
+
+
+def is_code(file: str) -> bool:
+    """Whether this is a file of Python functions."""
+    path = PurePosixPath(file)
+    return len(path.parts) == 2 and path.parts[0] == "functions" and path.suffix == ".py"
+
+
+def is_xml(file: str) -> bool:
+    """Whether this is a context in XML."""
+    path = PurePosixPath(file)
+    return len(path.parts) == 2 and path.parts[0] == "contexts" and path.suffix == ".xml"
+
+
+def is_policy(file: str) -> bool:
+    """Whether this is a policy."""
+    path = PurePosixPath(file)
+    return len(path.parts) == 2 and path.parts[0] == POLICIES and path.suffix == ".dpl"
+
+
+def remark(file: str) -> Problem | None:
+    """What to say about a file that is not read; None if it is plainly something else, such as a README."""
+    path = PurePosixPath(file)
+    place = Location(file=file)
+    if path.parts[0] == "contexts" and path.suffix == ".xml":
+        return UNKNOWN_FILE(
+            place,
+            reason="only `contexts/*.xml` is, no folder below",
+            nearest=(),
+            remedy="Move it into `contexts/` itself.",
+        )
+    if path.parts[0] == "functions" and path.suffix == ".py":
+        reason = "only `functions/*.py` is, no folder below"
+        return UNKNOWN_FILE(place, reason=reason, nearest=(), remedy="Move it into `functions/` itself.")
+    if path.suffix == ".dpl":
+        return UNKNOWN_FILE(
+            place,
+            reason="only `policies/*.dpl` is, no other folder",
+            nearest=(),
+            remedy="Move it into `policies/` itself.",
+        )
+    if path.suffix not in _YAML_LIKE or (path.parts[0] == POLICIES and path.name.endswith(_TEST)):
+        return None
+    return _remark_yaml(path, place)
+
+
+def _remark_yaml(path: PurePosixPath, place: Location) -> Problem:
+    folder = path.parts[0] if len(path.parts) > 1 else ""
+    similar: tuple[str, ...] = ()
+    reason, remedy = "no file of that name is", ""
+    if folder in FOLDERS and len(path.parts) > 2:
+        reason, remedy = f"only `{folder}/*.yaml` is, no folder below", f"Move it into `{folder}/` itself."
+    elif folder == POLICIES:
+        reason, remedy = "policies are", "Policies end with `.dpl`, their tests with `.test.yaml`."
+    elif folder in FOLDERS:
+        reason, similar = "files end with `.yaml`", (str(path.with_suffix(_YAML)),)
+    elif folder:
+        reason = f"there is no folder `{folder}` in a project"
+        similar = tuple(f"{name}/{'/'.join(path.parts[1:])}" for name in nearest(folder, _ALL_FOLDERS, 1))
+    elif path.stem in _ALL_FOLDERS:
+        similar = (f"{path.stem}/{path.stem}.yaml",)
+    else:
+        similar = tuple(f"{stem}{_YAML}" for stem in nearest(path.stem, _ALL_STEMS, 1))
+    if similar or remedy:
+        return UNKNOWN_FILE(place, reason=reason, nearest=similar, remedy=remedy)
+    return OTHER_FILE(place, known=(*FILES, *(f"{name}/*.yaml" for name in FOLDERS), f"{POLICIES}/*.dpl"))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The project folder on disk → documents. Finds it, lists it, reads it; knows nothing of what the files mean.
+#
+# Whatever lies in the folder, reading ends and answers: files are bounded in number and size, links that lead out of
+# the folder and things that are no files are refused, and every mistake is a problem, never an exception.
 
 Progress = Callable[[str, int, int], None]
 """Called with a file and how many of how many have been done."""
@@ -28,7 +141,7 @@ Progress = Callable[[str, int, int], None]
 _MOST_FILES = 20_000
 _MOST_LOOKED_AT = 100_000
 _DEEPEST = 8
-_LIMITS = Limits()
+_LIMITS = DocumentLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +251,7 @@ def digest_of(data: bytes) -> str:
 def _document(data: bytes, file: str, environment: Mapping[str, str]) -> Document:
     document: Document
     if is_xml(file):
-        from situ.interpretation.xml_form import parse_context_xml
+        from situ.contexts.xml_form import parse_context_xml
 
         document = parse_context_xml(data, file, _LIMITS)
     else:
@@ -218,7 +331,7 @@ def read_settings(path: Path, environment: Mapping[str, str] = os.environ) -> Se
     if document.root is None:
         problems.raise_errors()
         return Settings()
-    root = substitute(document.root, environment, problems, Limits())
+    root = substitute(document.root, environment, problems, DocumentLimits())
     settings = load_settings(type(document)(file=SETTINGS_FILE, root=root), problems)
     problems.raise_errors()
     return settings

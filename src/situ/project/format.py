@@ -15,13 +15,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from situ.documents import Mapping, Node, Scalar, parse_yaml, to_data
-from situ.documents import Sequence as SequenceNode
-from situ.errors import Problems
-from situ.project.folder import list_files, read_file
-from situ.project.places import is_code, is_policy, is_xml, kind_of
-from situ.project.spellings import Respelled, respell
-from situ.situation.language.tidy import tidy_policy
+from situ.lang.documents import MappingNode, Node, ScalarNode, SequenceNode, parse_yaml, to_data
+from situ.lang.problems import Problems
+from situ.policies.language.format import format_policy
+from situ.project.canonical_text import Respelling, respell
+from situ.project.folder import is_code, is_policy, is_xml, kind_of, list_files, read_file
 
 _COMMENT_OR_TABS = re.compile(r"(?P<comment>#[^\n]*)|[ ]*\t[ \t]*")
 _TRAILING = re.compile(r"[ \t]+(?=\n)")
@@ -30,7 +28,7 @@ _TRAILING = re.compile(r"[ \t]+(?=\n)")
 def format_text(text: str, file: str) -> str:
     """The file in its canonical form; formatting that again changes nothing."""
     if is_policy(file):
-        return tidy_policy(text, file)
+        return format_policy(text, file)
     kind = kind_of(file)
     if kind is None or is_xml(file) or is_code(file) or not text.strip() or _parse(text, file) is None:
         return text
@@ -68,20 +66,20 @@ def _parse(text: str, file: str) -> Node | None:
 # ── spellings ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _spell(text: str, file: str, root: Node, changes: Sequence[Respelled]) -> str:
+def _spell(text: str, file: str, root: Node, changes: Sequence[Respelling]) -> str:
     """Put the new spellings in. A text may need quotes in its new spelling where it had none: such a one stays."""
     written = [change for change in changes if _raw(change) is not None]
     together = _apply(text, written)
     if _says(together, file, root, written):
         return together
-    good: list[Respelled] = []
+    good: list[Respelling] = []
     for change in written:
         if _says(_apply(text, [*good, change]), file, root, [*good, change]):
             good.append(change)
     return _apply(text, good)
 
 
-def _apply(text: str, changes: Iterable[Respelled]) -> str:
+def _apply(text: str, changes: Iterable[Respelling]) -> str:
     pieces = []
     position = 0
     for change in sorted(changes, key=lambda each: each.scalar.start):
@@ -90,7 +88,7 @@ def _apply(text: str, changes: Iterable[Respelled]) -> str:
     return "".join([*pieces, text[position:]])
 
 
-def _raw(change: Respelled) -> str | None:
+def _raw(change: Respelling) -> str | None:
     """The new text in the style of the old one; None where that cannot be done simply."""
     scalar, text = change.scalar, change.text
     raw = scalar.source.text[scalar.start : scalar.end]
@@ -105,7 +103,7 @@ def _raw(change: Respelled) -> str | None:
             return None
 
 
-def _says(text: str, file: str, root: Node, changes: Iterable[Respelled]) -> bool:
+def _says(text: str, file: str, root: Node, changes: Iterable[Respelling]) -> bool:
     """Whether the text says what the file said, but for these changes."""
     found = _parse(text, file)
     new = {change.scalar.start: change.text for change in changes}
@@ -114,11 +112,11 @@ def _says(text: str, file: str, root: Node, changes: Iterable[Respelled]) -> boo
 
 def _expected(node: Node, new: dict[int, str]) -> Any:
     match node:
-        case Scalar():
+        case ScalarNode():
             return new.get(node.start, node.value)
         case SequenceNode():
             return [_expected(item, new) for item in node.items]
-        case Mapping():
+        case MappingNode():
             return {new.get(key.start, key.text): _expected(value, new) for key, value in node.entries}
 
 
@@ -149,12 +147,12 @@ def _tidy_between(text: str) -> str:
 
 def _spans(node: Node) -> Iterator[tuple[int, int]]:
     match node:
-        case Scalar():
+        case ScalarNode():
             yield node.start, node.end
         case SequenceNode():
             for item in node.items:
                 yield from _spans(item)
-        case Mapping():
+        case MappingNode():
             for key, value in node.entries:
                 yield key.start, key.end
                 yield from _spans(value)

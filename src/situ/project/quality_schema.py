@@ -1,19 +1,44 @@
-"""The JSON Schema of ``quality/*.yaml``: the form alone, as the loader accepts it."""
+"""Forms that the JSON Schemas of a project's files are made of."""
 
 from __future__ import annotations
 
 from typing import Any, get_args
 
-from situ.project.schema_forms import BOOLEAN, TEXT, named_form, object_form, text_form
-from situ.quality.declared import BUILT_IN_ACTIONS, Direction
-from situ.quality.expectation import Keep
-from situ.quality.load_quality import KEYS
-from situ.quality.property import Determined, Exceed, Hop
-from situ.quality.read_action import ACTION_KEYS, STRATEGY_KEYS
-from situ.quality.read_expectation import AGGREGATE_KEYS, ELSE, EXPECTATION_KEYS, FUNCTIONS, SOURCES
-from situ.quality.read_need import NEED_KEYS
-from situ.quality.read_profile import CAPABILITY_KEYS, MODE_KEYS, PROFILE_KEYS
-from situ.quality.read_property import IMPROVE, PROPERTY_KEYS
+from situ.quality.model.declarations import BUILT_IN_ACTIONS, Determined, Direction, Exceed, Hop, Keep
+from situ.quality.parse.declarations import (
+    AGGREGATE_KEYS,
+    CAPABILITY_KEYS,
+    ELSE,
+    EXPECTATION_KEYS,
+    FUNCTIONS,
+    MODE_KEYS,
+    NEED_KEYS,
+    PROFILE_KEYS,
+    SOURCES,
+)
+from situ.quality.parse.quality_files import ACTION_KEYS, IMPROVE, KEYS, PROPERTY_KEYS, STRATEGY_KEYS
+
+TEXT = {"type": "string"}
+BOOLEAN = {"anyOf": [{"type": "boolean"}, {"type": "string", "pattern": r"\$\{"}]}
+
+
+def object_form(properties: dict[str, Any], required: tuple[str, ...] = ()) -> dict[str, Any]:
+    form: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": properties}
+    return {**form, "required": list(required)} if required else form
+
+
+def named_form(pattern: str, value: dict[str, Any], about: str) -> dict[str, Any]:
+    """A mapping whose keys the writer chooses; it may be empty, and even absent behind its key."""
+    form = {"type": ["object", "null"], "description": about, "propertyNames": {"pattern": pattern}}
+    return {**form, "additionalProperties": value}
+
+
+def text_form(description: str) -> dict[str, Any]:
+    return {**TEXT, "description": description}
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The JSON Schema of ``quality/*.yaml``: the form alone, as the loader accepts it.
 
 _PROPERTY = r"^[A-Za-z][A-Za-z0-9_-]{0,63}$"
 _PROPERTY_OF = r"^[A-Za-z][A-Za-z0-9_-]{0,63}( of .+)?$"

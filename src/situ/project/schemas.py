@@ -12,35 +12,25 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from situ.documents.reading import FILE_VERSION
-from situ.expr.declare import FUNCTION_KEYS
-from situ.interpretation.declare import CONTEXT_KEYS, CONVERSION_KEYS, MAPPING_KEYS
-from situ.project.places import OWN_FOLDER
-from situ.project.quality_schema import quality_schema
-from situ.project.schema_forms import BOOLEAN, TEXT, named_form, object_form, text_form
-from situ.settings.write import settings_schema
-from situ.situation.actions.action import VERBS
-from situ.situation.actions.load_actions import ACTIONS_KEYS
-from situ.situation.domain.declare_ontology import MEASURE_KEYS, ONTOLOGY_KEYS, RELATIONSHIP_KEYS
-from situ.situation.domain.relate import FUNCTIONS
+from situ.contexts.declarations import CONTEXT_KEYS, CONVERSION_KEYS, MAPPING_KEYS
+from situ.lang.documents.reader import FILE_VERSION
+from situ.lang.expr.definitions import FUNCTION_KEYS
+from situ.lang.tags import ANY, NONE, REST
+from situ.lang.types.json_schema import DIALECT
+from situ.policies.actions.load import ACTIONS_KEYS
+from situ.policies.actions.model import VERBS
+from situ.policies.ontology.declare import MEASURE_KEYS, ONTOLOGY_KEYS, RELATIONSHIP_KEYS
+from situ.policies.ontology.relationships import FUNCTIONS
+from situ.project.folder import OWN_FOLDER
+from situ.project.quality_schema import BOOLEAN, TEXT, named_form, object_form, quality_schema, text_form
+from situ.routing.load import ADVERTISEMENT_KEYS, CLIENT_KEYS, SUBSCRIPTION_KEYS
+from situ.scopes.graph import RIGHTS
+from situ.scopes.load_scopes import DIMENSION_KEYS, GRANT_KEYS, LINK_KEYS, MODES, POLICY_KEYS, RELEASE_KEYS, SCOPE_KEYS
+from situ.scopes.load_scopes import KEYS as SCOPES_KEYS
+from situ.settings.model import settings_schema
 from situ.sources.declare import KINDS as PLACES
-from situ.sources.declare import SOURCE_KEYS
-from situ.sources.declare_push import PUSH_KEYS
-from situ.sources.declare_push import REQUIRED as PUSH_REQUIRED
-from situ.subscription.load import ADVERTISEMENT_KEYS, CLIENT_KEYS, SUBSCRIPTION_KEYS
-from situ.tags import ANY, NONE, REST
-from situ.types.json_schema import DIALECT
-from situ.visibility.graph import RIGHTS
-from situ.visibility.load_scopes import (
-    DIMENSION_KEYS,
-    GRANT_KEYS,
-    LINK_KEYS,
-    MODES,
-    POLICY_KEYS,
-    RELEASE_KEYS,
-    SCOPE_KEYS,
-)
-from situ.visibility.load_scopes import KEYS as SCOPES_KEYS
+from situ.sources.declare import PUSH_KEYS, SOURCE_KEYS
+from situ.sources.declare import REQUIRED as PUSH_REQUIRED
 
 _TITLES = {
     "situ": "situ.yaml",

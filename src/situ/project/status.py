@@ -1,6 +1,6 @@
 """What a project does right now, from outside: who runs it, what its bus holds, who is connected.
 
-Decides and lays nothing out: :mod:`situ.cli.show_status` does that.
+Decides and lays nothing out: :mod:`situ.cli.render.status` does that.
 """
 
 from __future__ import annotations
@@ -11,17 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from situ.bus.folder_lock import Holder, read_lock
+from situ.bus.folder_lock import LockHolder, read_lock
 from situ.bus.interface import Bus, ConsumerState, StreamState
-from situ.bus.names import Names, subscription_of
-from situ.cli.on_bus import bus_of
-from situ.errors import Problem, SituError
-from situ.host.figures import FIGURES, Figures, decode_figures
-from situ.registry.engines import adopted_versions, troubles_of
-from situ.registry.snapshots import current_deployment
+from situ.cli.project import bus_of
+from situ.event.subjects import BusNames, subscription_of
+from situ.lang.problems import Problem, SituError
+from situ.registry.run_metrics import METRICS_PREFIX, RunMetrics, decode_metrics
+from situ.registry.snapshots import adopted_versions, current_deployment, troubles_of
 
 if TYPE_CHECKING:
-    from situ.cli.in_force import Live
+    from situ.cli.project import LiveRun
 
 _OF = {"detect": "spark"}
 """Parts of engines that have troubles of their own, and which engines these are."""
@@ -29,15 +28,15 @@ _SILENCE = 30.0  # seconds after which a run that says nothing is taken for gone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class RunStatus:
     """``holder`` is the run in this folder, if there is one; ``problem`` why the bus says nothing."""
 
     project: str
     zone: str
-    holder: Holder | None = None
+    holder: LockHolder | None = None
     problem: Problem | None = None
     version: int = 0
-    engines: Mapping[str, Figures] = field(default_factory=dict)
+    engines: Mapping[str, RunMetrics] = field(default_factory=dict)
     adopted: Mapping[str, int] = field(default_factory=dict)
     streams: Mapping[str, StreamState] = field(default_factory=dict)
     consumers: tuple[ConsumerState, ...] = ()
@@ -83,27 +82,27 @@ class Status:
         }
 
 
-async def look(live: Live) -> Status:
+async def read_status(live: LiveRun) -> RunStatus:
     """Look at the run in this folder, and at the bus it uses."""
     settings = live.settings
     holder = read_lock(live.path)
-    nothing = Status(project=settings.name, zone=settings.zone, holder=holder, edited=live.edited)
+    nothing = RunStatus(project=settings.name, zone=settings.zone, holder=holder, edited=live.edited)
     if settings.bus.kind == "embedded" and holder is None:
         return nothing
     try:
         async with bus_of(live, "status") as bus:
-            return replace(await look_at(bus, settings.name, holder), edited=live.edited)
+            return replace(await read_status_on_bus(bus, settings.name, holder), edited=live.edited)
     except SituError as error:
         return replace(nothing, problem=error.problems[0])
 
 
-async def look_at(bus: Bus, project: str, holder: Holder | None = None) -> Status:
+async def read_status_on_bus(bus: Bus, project: str, holder: LockHolder | None = None) -> RunStatus:
     """What the bus of a project says."""
-    names = Names(bus.zone)
+    names = BusNames(bus.zone)
     current = await current_deployment(bus)
-    figures = await figures_of(bus)
+    figures = await live_metrics(bus)
     clients = [entry.key for entry in await bus.entries(names.clients) if _is_here(entry.value)]
-    return Status(
+    return RunStatus(
         project=project,
         zone=bus.zone,
         holder=holder,
@@ -117,21 +116,21 @@ async def look_at(bus: Bus, project: str, holder: Holder | None = None) -> Statu
     )
 
 
-async def figures_of(bus: Bus) -> dict[str, Figures]:
+async def live_metrics(bus: Bus) -> dict[str, RunMetrics]:
     """What those engines say that are alive, by their names."""
     return {
-        entry.key.removeprefix(FIGURES): found
-        for entry in await bus.entries(Names(bus.zone).metrics, FIGURES)
-        if entry.value and (found := decode_figures(entry.value)) is not None and _is_alive(found)
+        entry.key.removeprefix(METRICS_PREFIX): found
+        for entry in await bus.entries(BusNames(bus.zone).metrics, METRICS_PREFIX)
+        if entry.value and (found := decode_metrics(entry.value)) is not None and _is_alive(found)
     }
 
 
-async def engine_at_work(bus: Bus) -> str:
+async def running_engine(bus: Bus) -> str:
     """The engine that runs, whatever situ.yaml says; empty if none does."""
-    return next((figures.engine for figures in (await figures_of(bus)).values()), "")
+    return next((figures.engine for figures in (await live_metrics(bus)).values()), "")
 
 
-def _is_alive(figures: Figures) -> bool:
+def _is_alive(figures: RunMetrics) -> bool:
     """A run that was killed leaves its last figures behind."""
     return abs(time.time() - figures.at / 1e6) < _SILENCE
 

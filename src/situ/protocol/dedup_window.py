@@ -21,7 +21,7 @@ RECENT = 131_072
 """How many sealed keys are remembered at least; twice as many at most."""
 
 
-class Seen:
+class SequenceSet:
     """The numbers of one incarnation of one producer: all from ``since`` to ``highest``, and some below.
 
     Bit n of ``bits`` says that ``since - 1 - n`` was there. The usual number, the next one, is a mere addition.
@@ -71,7 +71,7 @@ class Seen:
         return (1 << self.below) - 1
 
 
-class Tokens:
+class TokenSet:
     """Sealed keys, each as a number without order: the last ones."""
 
     __slots__ = ("_before", "_now", "recent")
@@ -109,13 +109,13 @@ def _number_of(client: str) -> int:
     return int.from_bytes(blake2b(client.encode(), digest_size=8).digest())
 
 
-class Window:
+class DedupWindow:
     """What a subscription has seen."""
 
     def __init__(self, below: int = BELOW) -> None:
         self.below = below
-        self.tokens = Tokens()
-        self._producers: dict[tuple[str, int], Seen] = {}
+        self.tokens = TokenSet()
+        self._producers: dict[tuple[str, int], SequenceSet] = {}
 
     @property
     def out_of_order(self) -> int:
@@ -127,11 +127,11 @@ class Window:
         """Numbers below the window: they count as seen, and should not happen either."""
         return sum(each.too_old for each in self._producers.values())
 
-    def of(self, client: str, incarnation: int) -> Seen:
+    def of(self, client: str, incarnation: int) -> SequenceSet:
         """The numbers of this producer, none so far if it is new."""
         seen = self._producers.get((client, incarnation))
         if seen is None:
-            seen = self._producers[client, incarnation] = Seen(self.below)
+            seen = self._producers[client, incarnation] = SequenceSet(self.below)
         return seen
 
     def has(self, client: str, incarnation: int, seq: int) -> bool:
@@ -164,7 +164,7 @@ class Window:
                 yield client, incarnation, seen.highest, seen.below_highest()
 
     def restore(self, client: str, incarnation: int, highest: int, bits: int) -> None:
-        self._producers[client, incarnation] = Seen(self.below, highest, bits)
+        self._producers[client, incarnation] = SequenceSet(self.below, highest, bits)
 
 
 def split_key(key: str) -> tuple[str, int | None, str]:

@@ -11,12 +11,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from situ.event.message import EventKey
-from situ.overlay.messages import Dead, Describe, Explain, FromClient, FromRouter, History, Said, Terms
-from situ.overlay.quality_messages import Negotiated
-from situ.subscription.model import Advertisement, Client, Subscription
-from situ.visibility.operations import Operation
+from situ.protocol.messages import (
+    DeadEvent,
+    Describe,
+    Explain,
+    FromClient,
+    FromRouter,
+    History,
+    Negotiated,
+    Notice,
+    Terms,
+)
+from situ.routing.model import Advertisement, ClientDeclaration, Subscription
+from situ.scopes.operations import Operation
 
-Declaration = Advertisement | Subscription | Client
+Declaration = Advertisement | Subscription | ClientDeclaration
 """A client is one, too: the context that it is in."""
 
 # ── inputs ────────────────────────────────────────────────────────────────────────────────────────
@@ -51,7 +60,7 @@ class Garbled:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
     ticket: int
-    dead: tuple[Dead, ...] = ()
+    dead: tuple[DeadEvent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +81,7 @@ class Declared:
     kept: tuple[str, ...] = ()
     what: Declaration | None = None
     """The declaration as it was taken, with the tags that it has from its client; None: as it was asked for."""
-    said: tuple[Said, ...] = ()
+    said: tuple[Notice, ...] = ()
     """What should be known of it."""
 
 
@@ -83,7 +92,7 @@ class Rescoped:
     ticket: int
     epoch: int
     version: int
-    said: tuple[Said, ...] = ()
+    said: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +102,7 @@ class Defined:
     ticket: int
     context: str
     version: int
-    said: tuple[Said, ...] = ()
+    said: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
-"""What a client and its router say to each other.
+"""What a client and its router say to each other about quality: expectations, profiles, advice.
 
-This module owns names and fields; how they are written is :mod:`situ.overlay.wire`, what a message does is
-:mod:`situ.overlay.router`.
+Part of :mod:`situ.protocol.messages`; bodies are JSON in the words of a project's ``quality/*.yaml``, which the overlay
+does not look into.
 """
 
 from __future__ import annotations
@@ -10,7 +10,120 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from situ.event.message import EventKey
-from situ.overlay.quality_messages import Negotiated, QualityAck
+
+# ── from a client to its router ───────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expect:
+    """This is what a subscription of mine needs, as a file of the project would say it."""
+
+    req: int
+    expectation: str
+    sub: str
+    body: dict[str, Any]
+    version: int | None = None
+    """That it has, of one that was registered before; None: it is new."""
+    suspended: bool = False
+    """It rests, and does so from the first moment where it is not known any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeExpectation:
+    """It needs something else from now on; what is not said stays. The version is that of what is new."""
+
+    req: int
+    expectation: str
+    body: dict[str, Any]
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveExpectation:
+    """Let an expectation rest (``suspend``), wake it (``resume``), or end it (``revoke``)."""
+
+    req: int
+    expectation: str
+    call: str
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provide:
+    """This is what I can do as a publisher of a type, as a file of the project would say it."""
+
+    req: int
+    type: str
+    body: dict[str, Any]
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeProfile:
+    """I do something else from now on; what is not said stays."""
+
+    req: int
+    type: str
+    body: dict[str, Any]
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevokeProfile:
+    req: int
+    type: str
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerAdvice:
+    """I will do what I am advised to (``accepted``), or not (``refused``), or I tried (``failed``).
+
+    ``values`` is what I can do instead: property → value.
+    """
+
+    req: int
+    advice: str
+    verdict: str
+    values: dict[str, float | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskQuality:
+    """How do things stand? ``about`` is an expectation, or a profile if ``publisher``; all of mine, if empty.
+
+    ``explain``: and why, in words.
+    """
+
+    req: int
+    about: str = ""
+    publisher: bool = False
+    explain: bool = False
+
+
+Negotiated = (
+    Expect | ChangeExpectation | MoveExpectation | Provide | ChangeProfile | RevokeProfile | AnswerAdvice | AskQuality
+)
+"""What clients say about quality: the router passes it on to whoever negotiates."""
+
+
+# ── from a router to its child ────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QualityAck:
+    """Done: what is in force now, as JSON. To a question: the answer, in words and as JSON."""
+
+    req: int = 0
+    body: dict[str, Any] = field(default_factory=dict)
+    text: str = ""
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What a client and its router say to each other.
+#
+# This module owns names and fields; how they are written is :mod:`situ.protocol.wire`, what a message does is
+# :mod:`situ.protocol.router_machine`.
 
 # ── from a client to its router ───────────────────────────────────────────────────────────────────
 
@@ -29,9 +142,9 @@ class FullList:
 
     version: int = 0
     acked: int = 0
-    ads: dict[str, str | Offered] = field(default_factory=dict)
+    ads: dict[str, str | OfferedAdvertisement] = field(default_factory=dict)
     """Name → type, or type and more."""
-    subs: dict[str, Wanted] = field(default_factory=dict)
+    subs: dict[str, WantedSubscription] = field(default_factory=dict)
     context: str = ""
     """The one that the client went over to, if it did."""
 
@@ -41,7 +154,7 @@ Tags = dict[str, str | tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offered:
+class OfferedAdvertisement:
     """What an advertisement promises beside its type."""
 
     type: str
@@ -50,7 +163,7 @@ class Offered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class WantedSubscription:
     """What a subscription asks for, in the terms of the client's context if it names no other."""
 
     types: tuple[str, ...]
@@ -225,12 +338,12 @@ class FullListAck:
     """What is declared for the client now, by itself or in the project."""
 
     version: int = 0
-    ads: dict[str, str | Offered] = field(default_factory=dict)
-    subs: dict[str, Wanted] = field(default_factory=dict)
+    ads: dict[str, str | OfferedAdvertisement] = field(default_factory=dict)
+    subs: dict[str, WantedSubscription] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Notice:
     """A problem that kept nothing from being done."""
 
     code: str
@@ -247,7 +360,7 @@ class AdAck:
     state: str
     version: int = 0
     missing: tuple[str, ...] = ()
-    said: tuple[Said, ...] = ()
+    said: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,7 +370,7 @@ class SubAck:
     state: str
     version: int = 0
     missing: tuple[str, ...] = ()
-    said: tuple[Said, ...] = ()
+    said: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,7 +382,7 @@ class ContextAck:
     state: str
     version: int = 0
     missing: tuple[str, ...] = ()
-    said: tuple[Said, ...] = ()
+    said: tuple[Notice, ...] = ()
     gone: tuple[str, ...] = ()
     """Advertisements that have no meaning in the context, and so are no more."""
 
@@ -286,24 +399,24 @@ class ScopeAck:
     state: str
     version: int = 0
     missing: tuple[str, ...] = ()
-    said: tuple[Said, ...] = ()
+    said: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dead:
+class DeadEvent:
     """An event of a stored message that became a dead letter, with the first reason and the others."""
 
     seq: int
     code: str
     message: str
     hint: str = ""
-    others: tuple[Said, ...] = ()
+    others: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishAck:
     up_to: int
-    dead: tuple[Dead, ...] = ()
+    dead: tuple[DeadEvent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,8 @@
 
 Pure. A client writes to its own ingress, and hears its own deliveries, its own feedback and its own answers; streams,
 consumers, buckets and everything of others belong to routers and engines, which do for a client what it cannot do
-itself (:mod:`situ.bus.taking`). A wildcard stands for a whole token of a subject and never for a part of one, so what
-belongs to a client has its name as a token of its own.
+itself (:mod:`situ.bus.consumer_proxy`). A wildcard stands for a whole token of a subject and never for a part of one,
+so what belongs to a client has its name as a token of its own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from situ.bus.names import Names
+from situ.event.subjects import BusNames
 
 INBOX = "_INBOX"
 """How the subjects of answers begin; those of a client with its own, see :func:`inbox_of`."""
@@ -22,7 +22,7 @@ CLIENT = "client"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Principal:
+class BusPrincipal:
     """Somebody whom the bus knows by a key. Only the public half: the other one is in a file of his."""
 
     name: str
@@ -50,7 +50,7 @@ def may_be_answered(client: str, reply: str) -> bool:
 
 
 def permissions_of(zone: str, client: str) -> Permissions:
-    names = Names(zone)
+    names = BusNames(zone)
     return Permissions(
         publish=(names.ingress("*", client),),
         subscribe=(names.live(client), names.feedback("sub", client), names.feedback("pub", client), _answers(client)),
@@ -61,7 +61,7 @@ def _answers(client: str) -> str:
     return f"{inbox_of(client)}.>"
 
 
-def users(zone: str, principals: Iterable[Principal], run: str = "") -> str:
+def users(zone: str, principals: Iterable[BusPrincipal], run: str = "") -> str:
     """``users = […]`` of a server's configuration: the run itself, which may do everything, and the clients."""
     lines = ["users = [", f"  {run}"] if run else ["users = ["]
     for each in sorted(principals, key=lambda each: each.name):

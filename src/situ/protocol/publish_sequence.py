@@ -8,31 +8,18 @@ from __future__ import annotations
 
 from collections import deque
 
-from situ.catalogue import NO_RIGHT, NOT_CONNECTED, OLD_SESSION, STORE_UNAVAILABLE
 from situ.event.message import EventKey
-from situ.overlay.effects import (
-    Answer,
-    Received,
-    Report,
-    Store,
-    Stored,
-    StoreFailed,
-)
-from situ.overlay.messages import (
-    Ack,
-    Loss,
-    Publish,
-    PublishAck,
-)
-from situ.overlay.refusing import refuse, refuse_gap
-from situ.overlay.state import Child, Effects, Flight, State, next_ticket
-from situ.tags import NO_TAGS
+from situ.lang.catalogue import NO_RIGHT, NOT_CONNECTED, OLD_SESSION, STORE_UNAVAILABLE
+from situ.lang.tags import NO_TAGS
+from situ.protocol.effects import Answer, Received, Report, Store, Stored, StoreFailed
+from situ.protocol.messages import Ack, Loss, Publish, PublishAck
+from situ.protocol.router_state import Child, Effects, InFlightMessage, RouterState, next_ticket, refuse, refuse_gap
 
 MOST_TOLD = 10_000
 """Dead letters that an answer names: one of very many would be larger than the bus takes, and nobody was told."""
 
 
-def publish(state: State, child: Child, given: Received, message: Publish) -> Effects:
+def publish(state: RouterState, child: Child, given: Received, message: Publish) -> Effects:
     key = message.key
     if key is None or key.client != given.client:
         reason = f"its events have keys of `{key.client if key else ''}`"
@@ -46,7 +33,7 @@ def publish(state: State, child: Child, given: Received, message: Publish) -> Ef
     if first == child.last + 1:
         child.last = last
         ticket = next_ticket(state)
-        child.flights.append(Flight(ticket, first, last, [given.ticket]))
+        child.flights.append(InFlightMessage(ticket, first, last, [given.ticket]))
         state.storing[ticket] = given.client
         yield Store(ticket=ticket, key=key, count=message.count, body=message.body)
     elif last <= child.stored:
@@ -57,7 +44,7 @@ def publish(state: State, child: Child, given: Received, message: Publish) -> Ef
         yield from refuse_gap(given, "Publish", child.last + 1, first)
 
 
-def abandon(state: State, client: str, child: Child) -> Effects:
+def abandon_in_flight(state: RouterState, client: str, child: Child) -> Effects:
     """What is on its way for this child no longer counts: it will be sent again, and who waits is told so."""
     for flight in child.flights:
         state.storing.pop(flight.ticket, None)
@@ -66,7 +53,7 @@ def abandon(state: State, client: str, child: Child) -> Effects:
     child.flights.clear()
 
 
-def publish_plain(state: State, given: Received, message: Publish) -> Effects:
+def publish_plain(state: RouterState, given: Received, message: Publish) -> Effects:
     """Events of somebody who numbers nothing: the router does."""
     if given.client in state.children:
         reason = "it is connected and numbers its events itself"
@@ -84,7 +71,7 @@ def publish_plain(state: State, given: Received, message: Publish) -> Effects:
     yield Store(ticket=ticket, key=key, count=message.count, body=message.body)
 
 
-def stored(state: State, given: Stored, now: float) -> Effects:
+def on_stored(state: RouterState, given: Stored, now: float) -> Effects:
     if (waits := state.unkeyed.pop(given.ticket, None)) is not None:
         yield Answer(ticket=waits, message=PublishAck(up_to=0, dead=given.dead[:MOST_TOLD]))
         return
@@ -104,7 +91,7 @@ def stored(state: State, given: Stored, now: float) -> Effects:
         child.stored = child.last
 
 
-def store_failed(state: State, given: StoreFailed, now: float) -> Effects:
+def on_store_failed(state: RouterState, given: StoreFailed, now: float) -> Effects:
     problem = STORE_UNAVAILABLE(reason=given.reason)
     if (waits := state.unkeyed.pop(given.ticket, None)) is not None:
         yield from refuse(waits, "Publish", 0, problem, retry=True)
@@ -114,7 +101,7 @@ def store_failed(state: State, given: StoreFailed, now: float) -> Effects:
     if child is None:
         return
     yield Report(client=client, code=problem.code.code, text=problem.message)
-    kept: deque[Flight] = deque()
+    kept: deque[InFlightMessage] = deque()
     while child.flights and child.flights[0].ticket != given.ticket:
         kept.append(child.flights.popleft())
     if child.flights:
@@ -126,7 +113,7 @@ def store_failed(state: State, given: StoreFailed, now: float) -> Effects:
     child.flights = kept
 
 
-def lose(state: State, child: Child, given: Received, message: Loss) -> Effects:
+def record_loss(state: RouterState, child: Child, given: Received, message: Loss) -> Effects:
     if message.from_seq != child.last + 1 or message.to_seq < message.from_seq:
         yield from refuse_gap(given, "Loss", child.last + 1, message.from_seq)
         return
@@ -138,7 +125,7 @@ def lose(state: State, child: Child, given: Received, message: Loss) -> Effects:
     yield Answer(ticket=given.ticket, message=Ack())
 
 
-def _where(state: State, client: str, loss: Loss) -> str:
+def _where(state: RouterState, client: str, loss: Loss) -> str:
     """The tags under which something was lost: whoever reads of it must know whose it was."""
     ads = state.deployed.advertisements if state.deployed is not None else {}
     lost = [ad for name in sorted(loss.counts) if (ad := ads.get(f"{client}/{name}")) is not None]

@@ -16,35 +16,34 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from situ.catalogue import (
-    NO_RIGHT,
-    NOT_CONNECTED,
-    NOT_UNDERSTOOD,
-    OLD_SESSION,
-)
-from situ.errors import SituError
-from situ.overlay.declaring import (
-    adopted,
+from situ.lang.catalogue import NO_RIGHT, NOT_CONNECTED, NOT_UNDERSTOOD, OLD_SESSION
+from situ.lang.problems import SituError
+from situ.protocol.declarations import (
+    acknowledge_existing,
+    add_owned,
+    advertisement_of,
+    change_scopes,
+    current_declaration,
     declare,
-    declare_anew,
-    declared,
-    defined,
-    disown,
+    declare_new,
     forget_gone,
+    full_list_of,
     is_durable,
-    known_of,
-    own,
-    refused,
-    stand,
-    standing,
+    on_adopted,
+    on_declared,
+    on_defined,
+    on_refused,
+    on_rescoped,
+    remove_owned,
     subscription_of,
+    suspend_declarations,
     table_of,
-    take_back,
     use_context,
     verb_of,
-    withdraw_passing,
+    withdraw_declaration,
+    withdraw_transient,
 )
-from situ.overlay.effects import (
+from situ.protocol.effects import (
     Adopted,
     Answer,
     Declaration,
@@ -72,9 +71,13 @@ from situ.overlay.effects import (
     Timer,
     Withdraw,
 )
-from situ.overlay.messages import (
+from situ.protocol.messages import (
     Ack,
     Advertise,
+    AnswerAdvice,
+    AskQuality,
+    ChangeExpectation,
+    ChangeProfile,
     ChangeScopes,
     Closed,
     Connect,
@@ -82,66 +85,75 @@ from situ.overlay.messages import (
     DefineContext,
     Describe,
     Disconnect,
+    Expect,
     Explain,
     FullList,
     FullListRequest,
     Heartbeat,
     History,
     Loss,
-    Offered,
+    MoveExpectation,
+    Negotiated,
+    OfferedAdvertisement,
+    Provide,
     Publish,
+    RevokeProfile,
     Subscribe,
     Terms,
     Unadvertise,
     Unsubscribe,
     UseContext,
-    Wanted,
+    WantedSubscription,
 )
-from situ.overlay.publishing import abandon, lose, publish, publish_plain, store_failed, stored
-from situ.overlay.quality_messages import (
-    AnswerAdvice,
-    AskQuality,
-    ChangeExpectation,
-    ChangeProfile,
-    Expect,
-    MoveExpectation,
-    Negotiated,
-    Provide,
-    RevokeProfile,
+from situ.protocol.publish_sequence import (
+    abandon_in_flight,
+    on_store_failed,
+    on_stored,
+    publish,
+    publish_plain,
+    record_loss,
 )
-from situ.overlay.refusing import bad_name, refuse, unknown_declaration
-from situ.overlay.scoping import advertisement_of, change_scopes, rescoped, suspend
-from situ.overlay.state import Child, Defining, Effects, Pending, State, next_ticket
-from situ.subscription.model import NAME, Advertisement, Client, Subscription
+from situ.protocol.router_state import (
+    Child,
+    Effects,
+    PendingContext,
+    PendingDeclaration,
+    RouterState,
+    bad_name,
+    next_ticket,
+    refuse,
+    unknown_declaration,
+)
+from situ.routing.model import NAME, Advertisement, ClientDeclaration, Subscription
 
 GRACE = "grace"
 
 
-def step(state: State, given: Input, now: float) -> tuple[Effect, ...]:
+def step(state: RouterState, given: Input, now: float) -> tuple[Effect, ...]:
     """What follows from an input. The state is the machine's own and changed in place."""
     return tuple(_STEPS[type(given)](state, given, now))
 
 
-def _start(state: State, given: Start, now: float) -> Effects:
+def _start(state: RouterState, given: Start, now: float) -> Effects:
     state.sessions = dict(given.sessions)
     for what in given.owned:
-        own(state, what)
+        add_owned(state, what)
     yield SetTimer(name=GRACE, after=state.grace)
     # Those that were here know sooner than by their next heartbeat that they have to come again.
     for client in state.sessions:
         yield Send(client=client, message=FullListRequest(incarnation=state.incarnation))
 
 
-def _deployed(state: State, given: Deployed, now: float) -> Effects:
+def _deployed(state: RouterState, given: Deployed, now: float) -> Effects:
     if state.deployed is None or given.version >= state.deployed.version:
         if state.deployed is not None:
             forget_gone(state, state.deployed, given)
         state.deployed, state.grace = given, given.grace
         state.withdrawing = {each for each in state.withdrawing if each[1] in table_of(given, each[0])}
-        yield from suspend(state, given.suspended)
+        yield from suspend_declarations(state, given.suspended)
 
 
-def _timer(state: State, given: Timer, now: float) -> Effects:
+def _timer(state: RouterState, given: Timer, now: float) -> Effects:
     if given.name != GRACE:
         yield Report(client="", code="", text=f"there is no timer {given.name}")
         return
@@ -154,24 +166,24 @@ def _timer(state: State, given: Timer, now: float) -> Effects:
         yield Presence(client=client, here=False)
     state.sessions.clear()
     for client in [client for client in {**state.owned, **state.lost} if client not in state.children]:
-        yield from withdraw_passing(state, client)
+        yield from withdraw_transient(state, client)
     yield SetTimer(name=GRACE, after=max(state.grace / 6, 0.05))
 
 
-def _link(state: State, given: Link, now: float) -> Effects:
+def _link(state: RouterState, given: Link, now: float) -> Effects:
     child = state.children.get(given.client)
     if child is not None and given.up:
         child.heard = now
     yield from ()
 
 
-def _garbled(state: State, given: Garbled, now: float) -> Effects:
+def _garbled(state: RouterState, given: Garbled, now: float) -> Effects:
     problem = NOT_UNDERSTOOD(kind=given.kind, reason=given.reason)
     yield from refuse(given.ticket, given.kind, 0, problem)
     yield Report(client=given.client, code=problem.code.code, text=problem.message)
 
 
-def _received(state: State, given: Received, now: float) -> Effects:
+def _received(state: RouterState, given: Received, now: float) -> Effects:
     message, kind = given.message, type(given.message).__name__
     req = getattr(message, "req", 0)
     if not NAME.fullmatch(given.client):
@@ -198,7 +210,7 @@ def _received(state: State, given: Received, now: float) -> Effects:
     yield from _MESSAGES[type(message)](state, child, given, message)
 
 
-def _connect(state: State, given: Received, message: Connect, now: float) -> Effects:
+def _connect(state: RouterState, given: Received, message: Connect, now: float) -> Effects:
     if given.session < 1 or message.incarnation < 1:
         problem = NOT_UNDERSTOOD(kind="Connect", reason="sessions and incarnations are numbers from 1")
         yield from refuse(given.ticket, "Connect", 0, problem)
@@ -211,7 +223,7 @@ def _connect(state: State, given: Received, message: Connect, now: float) -> Eff
     state.incarnations[given.client] = message.incarnation
     former = state.children.get(given.client)
     if former is not None:
-        yield from abandon(state, given.client, former)
+        yield from abandon_in_flight(state, given.client, former)
         if former.session < given.session:
             yield Send(client=given.client, message=Closed(session=given.session))
     before = state.sessions.pop(given.client, None) if former is None else former.session
@@ -234,9 +246,9 @@ def _connect(state: State, given: Received, message: Connect, now: float) -> Eff
     yield Send(client=given.client, message=FullListRequest(incarnation=state.incarnation))
 
 
-def _full_list(state: State, child: Child, given: Received, message: FullList) -> Effects:
+def _full_list(state: RouterState, child: Child, given: Received, message: FullList) -> Effects:
     client = given.client
-    listed: list[Declaration] = [Client(name=client, context=message.context)] if message.context else []
+    listed: list[Declaration] = [ClientDeclaration(name=client, context=message.context)] if message.context else []
     try:
         listed += [advertisement_of(client, name, offered) for name, offered in sorted(message.ads.items())]
         for name, wanted in sorted(message.subs.items()):
@@ -250,44 +262,44 @@ def _full_list(state: State, child: Child, given: Received, message: FullList) -
         return
     child.listed = True
     child.last = child.stored = max(message.acked, 0)
-    yield from abandon(state, client, child)
+    yield from abandon_in_flight(state, client, child)
     keys = {(type(what), what.name) for what in listed}
     gone = tuple(what for key, what in state.owned.get(client, {}).items() if key not in keys and not is_durable(what))
     for what in gone:
-        disown(state, what)
-    yield Answer(ticket=given.ticket, message=known_of(state, client))
+        remove_owned(state, what)
+    yield Answer(ticket=given.ticket, message=full_list_of(state, client))
     yield Presence(client=client, here=True)
     if gone:
         yield Withdraw(ticket=None, what=gone)
     for what in listed:
-        pending = Pending(client, what, verb_of(what), 0, None)
-        if standing(state, what) == what:
-            yield Send(client=client, message=stand(state, pending))
+        pending = PendingDeclaration(client, what, verb_of(what), 0, None)
+        if current_declaration(state, what) == what:
+            yield Send(client=client, message=acknowledge_existing(state, pending))
         else:
             yield from declare(state, pending)
 
 
-def _heartbeat(state: State, child: Child, given: Received, message: Heartbeat) -> Effects:
+def _heartbeat(state: RouterState, child: Child, given: Received, message: Heartbeat) -> Effects:
     yield Answer(ticket=given.ticket, message=Ack())
 
 
-def _disconnect(state: State, child: Child, given: Received, message: Disconnect) -> Effects:
+def _disconnect(state: RouterState, child: Child, given: Received, message: Disconnect) -> Effects:
     yield from _leave(state, given.client)
     yield Answer(ticket=given.ticket, message=Ack())
 
 
-def _advertise(state: State, child: Child, given: Received, message: Advertise) -> Effects:
-    offered = Offered(type=message.type, filter=message.filter, scopes=message.scopes)
+def _advertise(state: RouterState, child: Child, given: Received, message: Advertise) -> Effects:
+    offered = OfferedAdvertisement(type=message.type, filter=message.filter, scopes=message.scopes)
     try:
         what = advertisement_of(given.client, message.ad, offered)
     except SituError as error:
         yield from refuse(given.ticket, "Advertise", message.req, error.problems[0])
         return
-    yield from declare_anew(state, given, what, message.req)
+    yield from declare_new(state, given, what, message.req)
 
 
-def _subscribe(state: State, child: Child, given: Received, message: Subscribe) -> Effects:
-    wanted = Wanted(
+def _subscribe(state: RouterState, child: Child, given: Received, message: Subscribe) -> Effects:
+    wanted = WantedSubscription(
         types=message.types,
         filter=message.filter,
         durable=message.durable,
@@ -299,36 +311,36 @@ def _subscribe(state: State, child: Child, given: Received, message: Subscribe) 
     except SituError as error:
         yield from refuse(given.ticket, "Subscribe", message.req, error.problems[0])
         return
-    yield from declare_anew(state, given, what, message.req)
+    yield from declare_new(state, given, what, message.req)
 
 
-def _use_context(state: State, child: Child, given: Received, message: UseContext) -> Effects:
+def _use_context(state: RouterState, child: Child, given: Received, message: UseContext) -> Effects:
     yield from use_context(state, given, message.context, message.req)
 
 
-def _define_context(state: State, child: Child, given: Received, message: DefineContext) -> Effects:
+def _define_context(state: RouterState, child: Child, given: Received, message: DefineContext) -> Effects:
     ticket = next_ticket(state)
-    state.defining[ticket] = Defining(message.req, given.ticket)
+    state.defining[ticket] = PendingContext(message.req, given.ticket)
     yield Define(ticket=ticket, client=given.client, context=message.context, text=message.text)
 
 
-def _unadvertise(state: State, child: Child, given: Received, message: Unadvertise) -> Effects:
-    yield from take_back(state, given, Advertisement, message.ad, message.req)
+def _unadvertise(state: RouterState, child: Child, given: Received, message: Unadvertise) -> Effects:
+    yield from withdraw_declaration(state, given, Advertisement, message.ad, message.req)
 
 
-def _unsubscribe(state: State, child: Child, given: Received, message: Unsubscribe) -> Effects:
-    yield from take_back(state, given, Subscription, message.sub, message.req)
+def _unsubscribe(state: RouterState, child: Child, given: Received, message: Unsubscribe) -> Effects:
+    yield from withdraw_declaration(state, given, Subscription, message.sub, message.req)
 
 
-def _describe(state: State, child: Child, given: Received, message: Describe) -> Effects:
+def _describe(state: RouterState, child: Child, given: Received, message: Describe) -> Effects:
     yield Look(ticket=given.ticket, message=message, client=given.client)
 
 
-def _explain(state: State, child: Child, given: Received, message: Explain) -> Effects:
+def _explain(state: RouterState, child: Child, given: Received, message: Explain) -> Effects:
     yield Look(ticket=given.ticket, message=message, client=given.client)
 
 
-def _history(state: State, child: Child, given: Received, message: History) -> Effects:
+def _history(state: RouterState, child: Child, given: Received, message: History) -> Effects:
     wanted = state.owned.get(given.client, {}).get((Subscription, message.sub))
     if wanted is None and state.deployed is not None:
         wanted = state.deployed.subscriptions.get(f"{given.client}/{message.sub}")
@@ -339,41 +351,41 @@ def _history(state: State, child: Child, given: Received, message: History) -> E
     yield Look(ticket=given.ticket, message=message, wanted=wanted)
 
 
-def _negotiate(state: State, child: Child, given: Received, message: Negotiated) -> Effects:
+def _negotiate(state: RouterState, child: Child, given: Received, message: Negotiated) -> Effects:
     yield Negotiate(ticket=given.ticket, client=given.client, message=message)
 
 
-def leave(state: State, client: str) -> tuple[Effect, ...]:
+def leave(state: RouterState, client: str) -> tuple[Effect, ...]:
     """What follows when a client is not known any more, for whatever reason."""
     return tuple(_leave(state, client)) if client in state.children else ()
 
 
-def _leave(state: State, client: str) -> Effects:
+def _leave(state: RouterState, client: str) -> Effects:
     """A client is gone: what it declared for as long as it is there goes with it, what is durable stays."""
     child = state.children.pop(client)
     state.outcomes.pop(client, None)
-    yield from abandon(state, client, child)
+    yield from abandon_in_flight(state, client, child)
     yield Record(client=client, session=None)
     yield Presence(client=client, here=False)
-    yield from withdraw_passing(state, client)
+    yield from withdraw_transient(state, client)
 
 
-_STEPS: dict[type, Callable[[State, Any, float], Effects]] = {
+_STEPS: dict[type, Callable[[RouterState, Any, float], Effects]] = {
     Start: _start,
     Received: _received,
     Garbled: _garbled,
-    Stored: stored,
-    StoreFailed: store_failed,
-    Declared: declared,
-    Defined: defined,
-    Rescoped: rescoped,
-    Refused: refused,
-    Adopted: adopted,
+    Stored: on_stored,
+    StoreFailed: on_store_failed,
+    Declared: on_declared,
+    Defined: on_defined,
+    Rescoped: on_rescoped,
+    Refused: on_refused,
+    Adopted: on_adopted,
     Deployed: _deployed,
     Link: _link,
     Timer: _timer,
 }
-_MESSAGES: dict[type, Callable[[State, Child, Received, Any], Effects]] = {
+_MESSAGES: dict[type, Callable[[RouterState, Child, Received, Any], Effects]] = {
     FullList: _full_list,
     Heartbeat: _heartbeat,
     Disconnect: _disconnect,
@@ -393,7 +405,7 @@ _MESSAGES: dict[type, Callable[[State, Child, Received, Any], Effects]] = {
     AnswerAdvice: _negotiate,
     AskQuality: _negotiate,
     Publish: publish,
-    Loss: lose,
+    Loss: record_loss,
     Describe: _describe,
     Explain: _explain,
     History: _history,

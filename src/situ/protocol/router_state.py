@@ -7,18 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from situ.overlay.effects import (
-    Declaration,
-    Deployed,
-    Effect,
-)
-from situ.overlay.messages import ChangeScopes, FromRouter
+from situ.lang.catalogue import NO_SUCH_DECLARATION, NOT_UNDERSTOOD, SEQUENCE_GAP
+from situ.lang.problems import Problem
+from situ.protocol.effects import Answer, Declaration, Deployed, Effect, Received, Report
+from situ.protocol.messages import ChangeScopes, FromRouter, Nack
 
 Effects = Iterator[Effect]
 
 
 @dataclass(slots=True)
-class Flight:
+class InFlightMessage:
     """A message of events on its way to the store."""
 
     ticket: int
@@ -42,11 +40,11 @@ class Child:
     last: int = 0
     """The highest number taken: stored or on its way."""
     stored: int = 0
-    flights: deque[Flight] = field(default_factory=deque)
+    flights: deque[InFlightMessage] = field(default_factory=deque)
 
 
 @dataclass(slots=True)
-class Pending:
+class PendingDeclaration:
     """A declaration at the registry, and who waits for the outcome."""
 
     client: str
@@ -59,7 +57,7 @@ class Pending:
 
 
 @dataclass(slots=True)
-class Defining:
+class PendingContext:
     """A context at the registry, and who waits for the outcome."""
 
     req: int
@@ -67,7 +65,7 @@ class Defining:
 
 
 @dataclass(slots=True)
-class Rescoping:
+class PendingScopes:
     """A change of scopes at the registry, or on its way into force, and who waits for it."""
 
     client: str
@@ -81,7 +79,7 @@ class Rescoping:
 
 
 @dataclass(slots=True)
-class State:
+class RouterState:
     """All a router knows."""
 
     zone: str
@@ -104,16 +102,16 @@ class State:
     """Ticket → client, of messages on their way to the store."""
     unkeyed: dict[int, int] = field(default_factory=dict)
     """Ticket → highest number, of messages whose keys this router gave."""
-    declaring: dict[int, Pending] = field(default_factory=dict)
-    defining: dict[int, Defining] = field(default_factory=dict)
-    waiting: list[tuple[int, Pending]] = field(default_factory=list)
+    declaring: dict[int, PendingDeclaration] = field(default_factory=dict)
+    defining: dict[int, PendingContext] = field(default_factory=dict)
+    waiting: list[tuple[int, PendingDeclaration]] = field(default_factory=list)
     """Accepted declarations, with the version that engines must adopt."""
     withdrawing: set[tuple[type, str]] = field(default_factory=set)
     """Still deployed, but not for long."""
-    rescoping: dict[int, Rescoping] = field(default_factory=dict)
+    rescoping: dict[int, PendingScopes] = field(default_factory=dict)
     outcomes: dict[str, tuple[int, ChangeScopes, FromRouter]] = field(default_factory=dict)
     """Client → its session, the last change of scopes that it asked for, and what it was told."""
-    rescoped: list[tuple[int, int, Rescoping]] = field(default_factory=list)
+    rescoped: list[tuple[int, int, PendingScopes]] = field(default_factory=list)
     """Changes of scopes that engines have not adopted, with their version and epoch."""
     lost: dict[str, list[Declaration]] = field(default_factory=dict)
     """Client → what is suspended of it and goes with it, as what it declared for as long as it is there."""
@@ -124,6 +122,48 @@ class State:
     tickets: int = 0
 
 
-def next_ticket(state: State) -> int:
+def next_ticket(state: RouterState) -> int:
     state.tickets += 1
     return state.tickets
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# How a router says no: the answers that refuse, each with its code.
+
+
+def refuse(
+    ticket: int,
+    of: str,
+    req: int,
+    problem: Problem,
+    *,
+    retry: bool = False,
+    expected: int | None = None,
+    name: str = "",
+) -> Effects:
+    nack = Nack(
+        of=of,
+        req=req,
+        code=problem.code.code,
+        message=problem.message,
+        hint=problem.hint,
+        retry=retry,
+        expected=expected,
+        name=name,
+    )
+    yield Answer(ticket=ticket, message=nack)
+
+
+def refuse_gap(given: Received, of: str, expected: int, found: int) -> Effects:
+    problem = SEQUENCE_GAP(client=given.client, expected=expected, found=found)
+    yield from refuse(given.ticket, of, 0, problem, retry=True, expected=expected)
+    yield Report(client=given.client, code=problem.code.code, text=problem.message)
+
+
+def bad_name(name: str) -> Problem:
+    return NOT_UNDERSTOOD(kind="declaration", reason=f"`{name[:64]}` is no name: letters, digits and `-`, at most 64")
+
+
+def unknown_declaration(client: str, kind: str, name: str) -> Problem:
+    remedy = "Declare it first; `situ get` lists what is declared."
+    return NO_SUCH_DECLARATION(client=client, reason=f"has declared no {kind} `{name[:64]}` itself", remedy=remedy)

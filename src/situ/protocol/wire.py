@@ -8,15 +8,22 @@ router opens. A publication without any header of ours comes from somebody who s
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
 from situ.event.message import COUNT, KEY, MESSAGE, PLACES, SESSION, EventKey
-from situ.overlay.messages import (
+from situ.lang.catalogue import CODES
+from situ.lang.problems import Code, Problem, Severity, SituError
+from situ.protocol.messages import (
     Ack,
     AdAck,
     Advertise,
+    AnswerAdvice,
+    AskQuality,
+    ChangeExpectation,
+    ChangeProfile,
     ChangeScopes,
     Closed,
     Connect,
@@ -26,6 +33,7 @@ from situ.overlay.messages import (
     Describe,
     DescribeAck,
     Disconnect,
+    Expect,
     Explain,
     ExplainAck,
     FromClient,
@@ -37,26 +45,19 @@ from situ.overlay.messages import (
     History,
     HistoryAck,
     Loss,
+    MoveExpectation,
     Nack,
+    Provide,
     Publish,
     PublishAck,
+    QualityAck,
+    RevokeProfile,
     ScopeAck,
     SubAck,
     Subscribe,
     Unadvertise,
     Unsubscribe,
     UseContext,
-)
-from situ.overlay.quality_messages import (
-    AnswerAdvice,
-    AskQuality,
-    ChangeExpectation,
-    ChangeProfile,
-    Expect,
-    MoveExpectation,
-    Provide,
-    QualityAck,
-    RevokeProfile,
 )
 
 NACK = "Nack"
@@ -219,3 +220,23 @@ def _events_in(body: bytes) -> int:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         count = body.count(b"\n") + 1
     return min(max(count, 1), PLACES)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Errors that came over the wire, as errors of ours: the code, the message and the hint the router gave.
+
+
+def problem_from_wire(code: str, message: str, hint: str) -> Problem:
+    """A problem whose texts are these; nothing in them is filled in any more."""
+    known = CODES.get(code)
+    severity = Severity.ERROR if known is None else known.severity
+    entry = Code(code, severity, message, _literally(message), _literally(hint), "", MappingProxyType({}))
+    return Problem(code=entry, location=None, values=MappingProxyType({}))
+
+
+def error_from_nack(nack: Nack) -> SituError:
+    return SituError(problem_from_wire(nack.code, nack.message, nack.hint))
+
+
+def _literally(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")

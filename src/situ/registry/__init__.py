@@ -7,30 +7,30 @@ if TYPE_CHECKING:
     from situ.registry.objects import Key as Key
     from situ.registry.objects import Kind as Kind
     from situ.registry.objects import Object as Object
-    from situ.registry.open import current_user as current_user
-    from situ.registry.open import open_registry as open_registry
-    from situ.registry.principals import Admitted as Admitted
-    from situ.registry.principals import Principals as Principals
     from situ.registry.registry import Applied as Applied
     from situ.registry.registry import Declared as Declared
     from situ.registry.registry import Registry as Registry
+    from situ.registry.registry import current_user as current_user
+    from situ.registry.registry import open_registry as open_registry
+    from situ.registry.store import Admitted as Admitted
+    from situ.registry.store import Principals as Principals
     from situ.registry.store import Recorded as Recorded
     from situ.registry.store import Version as Version
 
 _PLACES = {
     "KINDS": "situ.registry.objects",
-    "Admitted": "situ.registry.principals",
+    "Admitted": "situ.registry.store",
     "Applied": "situ.registry.registry",
     "Declared": "situ.registry.registry",
     "Key": "situ.registry.objects",
     "Kind": "situ.registry.objects",
     "Object": "situ.registry.objects",
-    "Principals": "situ.registry.principals",
+    "Principals": "situ.registry.store",
     "Recorded": "situ.registry.store",
     "Registry": "situ.registry.registry",
     "Version": "situ.registry.store",
-    "current_user": "situ.registry.open",
-    "open_registry": "situ.registry.open",
+    "current_user": "situ.registry.registry",
+    "open_registry": "situ.registry.registry",
 }
 
 

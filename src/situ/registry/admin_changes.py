@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-from situ.catalogue import (
+from situ.contexts.compatibility import ChangeOptions, carry_kept_rules, some_of
+from situ.contexts.load import context_document, load_contexts
+from situ.contexts.model import ROOT, former_root
+from situ.lang.catalogue import (
     BAD_CONTEXT_NAME,
     CLIENT_IN_USE,
     CODE_FROM_CLIENT,
     DECLARES_OTHER,
     OBJECT_EXISTS,
+    POLICY_STOPPED,
     UNKNOWN_OBJECT,
 )
-from situ.deployment import Deployment
-from situ.deployment.showing import Showing
-from situ.documents import Document, Mapping
-from situ.errors import Location, Problem, Problems, SituError, nearest
-from situ.interpretation.changing import Allowed, some_of
-from situ.interpretation.load import context_document, load_contexts
-from situ.interpretation.model import ROOT, former_root
-from situ.registry.context_changes import USUAL, in_use, settle_contexts
+from situ.lang.documents import Document, MappingNode
+from situ.lang.problems import Location, Problem, Problems, SituError, nearest
+from situ.lang.types.table import Types
+from situ.model import Deployment
+from situ.policies.actions.load import actions_document
+from situ.policies.load import check_names
+from situ.policies.model import PolicyStart, PolicyStarts
+from situ.policies.ontology.load import ontology_document
+from situ.registry.changes import KEY as SCOPES_KEY
+from situ.registry.changes import Fit, scopes_beside, scopes_moves, suspend_unfit, why_policy_rests
+from situ.registry.object_files import (
+    NOWHERE,
+    Written,
+    declared_in,
+    functions_document,
+    sources_document,
+    types_document,
+)
 from situ.registry.objects import (
     CLIENT_KINDS,
     ONTOLOGY,
@@ -28,16 +43,32 @@ from situ.registry.objects import (
     Key,
     Object,
     Origin,
+    bodies_of,
     body_of,
     client_of,
     schema_bodies,
+    with_clients,
 )
-from situ.registry.proposal import Move, Proposal, State, elsewhere, owner_of, remedy_for
-from situ.registry.revise import Documents, check_settled, revise
-from situ.registry.scope_changes import why_policy_rests
-from situ.registry.written import NOWHERE, Written, declared_in
-from situ.situation.policies.start import Start, Starts
-from situ.types.table import Types
+from situ.registry.proposal import (
+    USUAL,
+    Documents,
+    Move,
+    Proposal,
+    State,
+    affected_by,
+    carry,
+    check_again,
+    check_settled,
+    elsewhere,
+    in_use,
+    owner_of,
+    remedy_for,
+    revise,
+    settle_contexts,
+)
+from situ.routing import Clients
+from situ.settings import settings_as_json, settings_from_json
+from situ.stages.type_visibility import TypeVisibility
 
 _SECTION = {
     "unit": "types",
@@ -54,7 +85,7 @@ _SECTION = {
 
 
 def propose_added(
-    state: State, key: Key, document: Document, allowed: Allowed = USUAL, start: Start | None = None
+    state: State, key: Key, document: Document, allowed: ChangeOptions = USUAL, start: PolicyStart | None = None
 ) -> tuple[Proposal, tuple[Problem, ...]]:
     """A new object as the document declares it; a policy may start earlier. With the proposal come warnings."""
     there = state.objects.get(key)
@@ -66,7 +97,7 @@ def propose_added(
 
 
 def propose_altered(
-    state: State, key: Key, document: Document, allowed: Allowed = USUAL
+    state: State, key: Key, document: Document, allowed: ChangeOptions = USUAL
 ) -> tuple[Proposal, tuple[Problem, ...]]:
     """Another body for an object that is there."""
     _own(state, key, "api")
@@ -82,7 +113,7 @@ def propose_defined(state: State, key: Key, document: Document, client: str) -> 
         raise SituError(BAD_CONTEXT_NAME(name=key.name, reason="root belongs to the project"))
     if code := [CODE_FROM_CLIENT(place, name=name) for name, place in _not_expressions(document)]:
         raise SituError(*code)
-    if (showing := Showing.of(state.deployment)) is not None:
+    if (showing := TypeVisibility.of(state.deployment)) is not None:
         _check_known(state, key, document, showing.known(client, ROOT))
     return _declared(state, key, document, USUAL, origin="client")
 
@@ -107,9 +138,9 @@ def _check_known(state: State, key: Key, document: Document, types: Types) -> No
 
 def _not_expressions(document: Document) -> Iterator[tuple[str, Location]]:
     """The functions that are more than expressions; what is no function is left to the loader to say."""
-    functions = document.root.get("functions") if isinstance(document.root, Mapping) else None
-    for name, body in functions.entries if isinstance(functions, Mapping) else ():
-        if isinstance(body, Mapping) and any(body.get(part) is not None for part in ("python", "lookup", "state")):
+    functions = document.root.get("functions") if isinstance(document.root, MappingNode) else None
+    for name, body in functions.entries if isinstance(functions, MappingNode) else ():
+        if isinstance(body, MappingNode) and any(body.get(part) is not None for part in ("python", "lookup", "state")):
             yield name.text, name.location
 
 
@@ -156,7 +187,7 @@ def propose_suspended(state: State, name: str, *, resume: bool = False) -> Propo
     return Proposal(deployment=replace(current, suspended=names, starts=starts), moves=moves)
 
 
-def without(starts: Starts, *names: str) -> dict[str, Start]:
+def without(starts: PolicyStarts, *names: str) -> dict[str, PolicyStart]:
     """The others."""
     return {name: start for name, start in starts.items() if name not in names}
 
@@ -180,9 +211,9 @@ def _declared(
     state: State,
     key: Key,
     document: Document,
-    allowed: Allowed,
+    allowed: ChangeOptions,
     origin: Origin = "api",
-    start: Start | None = None,
+    start: PolicyStart | None = None,
 ) -> tuple[Proposal, tuple[Problem, ...]]:
     written = _only(key, document)
     problems = Problems()
@@ -230,3 +261,141 @@ def _only(key: Key, document: Document) -> Written:
         raise SituError(DECLARES_OTHER(place, kind=key.kind, name=key.name, found=shown))
     # A document that was made from options stands nowhere.
     return NOWHERE if document.file == str(key) else found[key]
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What the project folder declares → a proposal that replaces what it declared before, and nothing else.
+
+
+def propose_folder(
+    state: State,
+    folder: Deployment,
+    written: Mapping[Key, Written],
+    allowed: ChangeOptions = USUAL,
+    start: PolicyStart | None = None,
+) -> Proposal:
+    """The folder's declarations beside those of others; :class:`SituError` with all reasons why they cannot be.
+
+    ``start`` is where its policies start that are new.
+    """
+    # Values from the environment stay outside: a deployment shows the references only.
+    folder = replace(folder, settings=settings_from_json(settings_as_json(folder.settings)))
+    folder = carry(state.deployment, folder, allowed)
+    wanted = bodies_of(folder)
+    wanted.pop(SCOPES_KEY, None)  # others change it, too: it is put together, not replaced
+    problems = Problems()
+    for key, body in wanted.items():
+        there = state.objects.get(key)
+        if there is not None and there.origin != "folder" and there.body != body:
+            place = Location(file=written[key].file) if key in written else None
+            problems.add(elsewhere(there, place))
+    others = {key: each for key, each in state.objects.items() if each.origin != "folder" and key not in wanted}
+    others.pop(SCOPES_KEY, None)
+    deployment = _beside(state, folder, others, problems)
+    place = Location(file=written[SCOPES_KEY].file) if SCOPES_KEY in written else None
+    graph = scopes_beside(state, folder, place, problems)
+    problems.raise_errors()
+    deployment = replace(deployment, starts=_starts(state, deployment, start), scopes=graph)
+    settled = settle_contexts(state.deployment, deployment, allowed, written)
+    check_settled(deployment, settled, problems)
+    problems.raise_errors()
+    fit = suspend_unfit(state, settled.deployment)
+    settled = replace(settled, deployment=fit.deployment)
+    found = {key: body for key, body in schema_bodies(settled.deployment).items() if key.kind == "context"}
+    wanted.update((key, body) for key, body in found.items() if key in wanted)
+    moves = _moves(state, wanted, others, written)
+    moves |= scopes_moves(state, graph, folder.scopes, written.get(SCOPES_KEY, NOWHERE))
+    _suspend(state, fit, wanted, moves)
+    for key, body in found.items():
+        if key not in wanted and (key not in others or others[key].body != body):
+            moves[key] = Move(body=body, origin=others[key].origin if key in others else "api")
+    starts = {key: body for key, body in schema_bodies(settled.deployment).items() if key.kind == "start"}
+    moves |= {key: Move(body=body, origin="api") for key, body in starts.items() if key not in state.objects}
+    moves |= {key: None for key in state.objects if key.kind == "start" and key not in starts}
+    stopped = tuple(each for each in problems if each.code is POLICY_STOPPED)
+    said = (*settled.refused, *settled.observed, *stopped, *fit.problems)
+    return Proposal(deployment=settled.deployment, moves=moves, problems=said, folder_scopes=folder.scopes)
+
+
+def _suspend(state: State, fit: Fit, wanted: Mapping[Key, str], moves: dict[Key, Move | None]) -> None:
+    """What nobody has a right to is not in force, whoever declares it; what is suspended already needs no change."""
+    for key, move in fit.moves.items():
+        there = state.suspended.get(key)
+        if move is not None and there is not None and key not in state.objects and there.body == move.body:
+            moves.pop(key, None)
+        else:
+            moves[key] = move
+    for key, each in state.suspended.items():
+        if each.origin == "folder" and key not in wanted:
+            moves[key] = None
+
+
+def _beside(state: State, folder: Deployment, others: Mapping[Key, Object], problems: Problems) -> Deployment:
+    current = state.deployment
+    types = [key.name for key in others if key.kind in ("type", "event")]
+    units = [key.name for key in others if key.kind == "unit"]
+    functions = {key.name: each.value for key, each in others.items() if key.kind == "function"}
+    sources, push, actions, policies = (
+        {key.name: each.value for key, each in others.items() if key.kind == kind}
+        for kind in ("source", "push", "action", "policy")
+    )
+    ontology = {
+        section: {key.name: json.loads(each.body) for key, each in others.items() if key.kind == kind}
+        for kind, section in ONTOLOGY.items()
+    }
+    theirs_now = {key.name: json.loads(each.body) for key, each in others.items() if key.kind == "context"}
+    after = carry_kept_rules(current.contexts.as_json(), {**folder.contexts.as_json(), **theirs_now})
+    contexts = {id: after[id] for id in theirs_now}
+    added = Documents(
+        types=(types_document(current.types, types, units, "registry"),) if types or units else (),
+        functions=(functions_document(functions, "registry"),) if functions else (),
+        sources=(sources_document(sources, push, "registry"),) if sources or push else (),
+        ontology=(ontology_document(ontology, "registry"),) if any(ontology.values()) else (),
+        actions=(actions_document({"actions": actions}, "registry"),) if actions else (),
+        contexts=tuple(context_document(id, body, "registry") for id, body in contexts.items()),
+    )
+    deployment = revise(folder, (), added, problems, policies=policies)
+    deployment = replace(deployment, suspended=current.suspended, shapes=current.shapes)
+    theirs = Clients(
+        clients={name: each for name, each in current.clients.items() if Key("client", name) in others},
+        advertisements={id: a for id, a in current.advertisements.items() if Key("advertisement", id) in others},
+        subscriptions={id: s for id, s in current.subscriptions.items() if Key("subscription", id) in others},
+    )
+    check_again(deployment, affected_by(current, deployment, theirs), problems)
+    clients = {**deployment.clients, **theirs.clients}
+    clients.update((key.name, current.clients[key.name]) for key in _clients_of(others) if key.name not in clients)
+    check_names({**deployment.policies, **deployment.stopped}, clients, problems)
+    return with_clients(
+        deployment,
+        clients,
+        {**deployment.advertisements, **theirs.advertisements},
+        {**deployment.subscriptions, **theirs.subscriptions},
+    )
+
+
+def _starts(state: State, deployment: Deployment, start: PolicyStart | None) -> PolicyStarts:
+    declared = {*deployment.policies, *deployment.stopped}
+    new = sorted(each for each in declared if Key("policy", each) not in state.objects) if start is not None else ()
+    kept = {name: each for name, each in state.deployment.starts.items() if name in declared}
+    return {**kept, **{name: start for name in new if start is not None}}
+
+
+def _moves(
+    state: State, wanted: Mapping[Key, str], others: Mapping[Key, Object], written: Mapping[Key, Written]
+) -> dict[Key, Move | None]:
+    moves: dict[Key, Move | None] = {}
+    for key, body in wanted.items():
+        there = state.objects.get(key)
+        if there is None or there.body != body or there.origin != "folder":
+            moves[key] = Move(body=body, origin="folder", written=written.get(key, NOWHERE))
+    heirs = _clients_of(others)
+    for key, each in state.objects.items():
+        if each.origin == "folder" and key not in wanted and key != SCOPES_KEY:
+            # A client that others declare things for stays, now as theirs.
+            moves[key] = Move(body=each.body, origin=others[heirs[key]].origin) if key in heirs else None
+    return moves
+
+
+def _clients_of(keys: Collection[Key]) -> dict[Key, Key]:
+    """The clients of these advertisements and subscriptions, each with one of them."""
+    return {client_of(key): key for key in keys if key.kind in CLIENT_KINDS and key.kind != "client"}

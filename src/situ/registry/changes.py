@@ -1,35 +1,250 @@
-"""Scopes that somebody changes while events flow → a proposal, with everything that follows from it.
+"""What clients declare and withdraw while they run → one proposal for many of them at once.
 
-Who may do what is decided by :mod:`situ.visibility.change`. Advertisements and subscriptions whose tags their clients
-have no right to any more are suspended: they leave the deployment, and stay out of it until they are declared anew.
-Policies rest as those do that somebody suspended. The folder is applied beside such changes: what it did not change
-itself stays as it is in force.
+Each declaration is judged by itself: one that is refused keeps none of the others from being accepted. A client that
+goes over to another context takes what it declared along, but for advertisements of types that are not known there. If
+a subscription means nothing there, it stays where it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
-from situ.catalogue import CHANGED_ELSEWHERE, DECLARATION_SUSPENDED, NO_RIGHT_TO_SCOPE
-from situ.deployment import Deployment, canonical
-from situ.deployment.tagging import check_source, check_tagged
-from situ.errors import Location, Problem, Problems, SituError
-from situ.registry.client_changes import with_their_clients
-from situ.registry.objects import SCOPES, SUSPENDED, Key, Origin, body_of, epoch_of, key_of, with_clients
-from situ.registry.proposal import Move, Proposal, State
-from situ.registry.written import NOWHERE, Written
-from situ.subscription import Advertisement, Subscription
-from situ.visibility.change import Known, change
-from situ.visibility.check_filters import check_filters
-from situ.visibility.check_graph import Around, check_graph
-from situ.visibility.difference import diff
-from situ.visibility.filters import Filters
-from situ.visibility.graph import ScopeGraph
-from situ.visibility.json_form import scopes_as_json
-from situ.visibility.merging import merge
-from situ.visibility.operations import Operation
-from situ.visibility.rights import Principal, Tagging, check_tags
+from situ.lang.catalogue import CHANGED_ELSEWHERE, DECLARATION_SUSPENDED, NO_RIGHT_TO_SCOPE, UNKNOWN_CONTEXT
+from situ.lang.problems import Location, Problem, Problems, SituError, nearest
+from situ.model import Deployment, canonical
+from situ.quality.model.shapes import UNSHAPED, Shape
+from situ.registry.object_files import NOWHERE, Written
+from situ.registry.objects import (
+    CLIENT_KINDS,
+    SCOPES,
+    SUSPENDED,
+    Key,
+    Origin,
+    body_of,
+    client_of,
+    epoch_of,
+    key_of,
+    revised,
+    shape_body,
+    with_clients,
+)
+from situ.registry.proposal import Move, Proposal, State, elsewhere, load_one
+from situ.routing import Advertisement, ClientDeclaration, Subscription
+from situ.routing.load import nobody_declares
+from situ.scopes.change import ScopeChangeEnvironment, change
+from situ.scopes.diff import diff_scopes, merge_scopes
+from situ.scopes.filters import FilterMeanings, check_filters
+from situ.scopes.graph import ScopeGraph
+from situ.scopes.json_form import scopes_as_json
+from situ.scopes.load_scopes import ScopeEnvironment, check_graph
+from situ.scopes.operations import Operation
+from situ.scopes.rights import Principal, TagRequest, check_tags
+from situ.stages.check_tags import check_declaration_tags, check_source_tags
+from situ.stages.type_visibility import TypeVisibility, is_context_withheld
+
+Declaration = Advertisement | Subscription | ClientDeclaration
+"""A client itself is one, too: the context it is in."""
+
+_BELOW = ("advertisement", "subscription")
+_PLAIN = "{}"
+"""The body of a client that says nothing of itself."""
+
+
+@dataclass(slots=True)
+class Judged:
+    """The proposal, and what is to say about single declarations: errors of those refused, warnings of others."""
+
+    proposal: Proposal
+    said: dict[Key, tuple[Problem, ...]] = field(default_factory=dict)
+
+
+def propose_clients(state: State, declared: Iterable[Declaration], withdrawn: Iterable[Declaration]) -> Judged:
+    """Withdrawals come first, so whoever withdraws and declares the same at once has it."""
+    declared, withdrawn = tuple(declared), tuple(withdrawn)
+    said: dict[Key, tuple[Problem, ...]] = {}
+    moves: dict[Key, Move | None] = {}
+    for thing in withdrawn:
+        key = key_of(thing)
+        there = state.objects.get(key) or state.suspended.get(key)
+        if there is not None and there.origin == "client":
+            moves[key] = None
+        elif there is not None and not isinstance(thing, ClientDeclaration):
+            said[key] = (elsewhere(there),)
+    deployment = state.deployment
+    for thing in declared:
+        if isinstance(thing, ClientDeclaration):
+            deployment = _enter(state, deployment, thing, moves, said)
+    for thing in declared:
+        if not isinstance(thing, ClientDeclaration):
+            _declare(state, deployment, thing, moves, said)
+    with_their_clients(state, moves)
+    bodies = {key: each.body for key, each in state.objects.items()} if moves else {}
+    for key, move in moves.items():
+        if move is None:
+            bodies.pop(key, None)
+        else:
+            bodies[key] = move.body
+    deployment = revised(state.deployment, bodies, moves, state.version)
+    return Judged(Proposal(deployment=deployment, moves=moves), said)
+
+
+def _enter(
+    state: State,
+    deployment: Deployment,
+    client: ClientDeclaration,
+    moves: dict[Key, Move | None],
+    said: dict[Key, tuple[Problem, ...]],
+) -> Deployment:
+    """What would be deployed with the client in another context; as it was if the client cannot be there."""
+    key, body = key_of(client), body_of(client)
+    there = state.objects.get(key)
+    before = deployment.clients.get(client.name, ClientDeclaration(name=client.name))
+    moves.pop(key, None)
+    if there is not None and there.body == body:
+        return deployment
+    if there is not None and there.origin != "client":
+        said[key] = (elsewhere(there),)
+        return deployment
+    if client.context not in deployment.contexts.by_id or is_context_withheld(
+        deployment, client.name, client.context, bound=False
+    ):
+        near, remedy = nearest(client.context, deployment.contexts.by_id), "Define it first, or name another."
+        reason = "there is none of this name"
+        said[key] = (UNKNOWN_CONTEXT(name=client.context, reason=reason, nearest=near, remedy=remedy),)
+        return deployment
+    clients = {**deployment.clients, client.name: client}
+    entered = with_clients(deployment, clients, deployment.advertisements, deployment.subscriptions)
+    taken, problems = _taken_along(state, entered, client, before, moves)
+    if problems:
+        said[key] = problems
+        return deployment
+    moves[key] = Move(body=body, origin="client")
+    moves.update(taken)
+    return entered
+
+
+def _taken_along(
+    state: State,
+    entered: Deployment,
+    client: ClientDeclaration,
+    before: ClientDeclaration,
+    moves: dict[Key, Move | None],
+) -> tuple[dict[Key, Move | None], tuple[Problem, ...]]:
+    """What the client declared in its old context, in the new one; and what is wrong with that there."""
+    taken: dict[Key, Move | None] = {}
+    problems: list[Problem] = []
+    for key in state.below(client.name):
+        if key in moves:
+            continue
+        thing: Advertisement | Subscription
+        if key.kind == "advertisement":
+            thing = entered.advertisements[key.name]
+        else:
+            thing = entered.subscriptions[key.name]
+            if thing.context != before.context or state.objects[key].origin != "client":
+                continue
+            thing = replace(thing, context=client.context)
+        loaded, found = load_one(thing, entered)
+        errors = [problem for problem in found if problem.is_error]
+        if errors and isinstance(thing, Advertisement) and state.objects[key].origin == "client":
+            taken[key] = None  # what has no name there cannot be published there
+            continue
+        problems.extend(errors)
+        if isinstance(thing, Subscription) and thing.id in loaded.subscriptions:
+            taken[key] = Move(body=body_of(loaded.subscriptions[thing.id]), origin="client")
+    return taken, tuple(problems)
+
+
+def _declare(
+    state: State,
+    deployment: Deployment,
+    thing: Advertisement | Subscription,
+    moves: dict[Key, Move | None],
+    said: dict[Key, tuple[Problem, ...]],
+) -> None:
+    key, body = key_of(thing), body_of(thing)
+    there = state.objects.get(key)
+    said.pop(key, None)
+    if there is None or there.body != body:  # else it was judged when it came
+        client = state.objects.get(client_of(key))
+        bound = client is not None and client.origin != "client"
+        if isinstance(thing, Subscription) and is_context_withheld(
+            deployment, thing.client, thing.context, bound=bound
+        ):
+            said[key] = (nobody_declares(thing.context, ()),)
+            return
+        loaded, problems = load_one(thing, deployment, TypeVisibility.of(deployment))
+        found = loaded.advertisements.get(thing.id) or loaded.subscriptions.get(thing.id)
+        if found is not None:
+            zone = deployment.settings.zone
+            problems = (*problems, *check_declaration_tags(deployment.scopes, found, zone=zone))
+        if problems:
+            said[key] = problems
+        if found is None or any(problem.is_error for problem in problems):
+            return
+        body = body_of(found)
+    if there is not None and there.body == body:
+        moves.pop(key, None)
+    elif there is not None and there.origin != "client":
+        said[key] = (elsewhere(there),)
+    else:
+        moves[key] = Move(body=body, origin="client")
+
+
+def with_their_clients(state: State, moves: dict[Key, Move | None]) -> None:
+    """A client comes with the first thing it declares, and goes with the last if it came so.
+
+    One that is in a context by itself stays until it leaves that, too.
+    """
+    left: set[Key] = set()
+    if any(move is None or move.suspended for move in moves.values()):
+        left = {client_of(key) for key in state.objects if key.kind in _BELOW and key not in moves}
+    staying = (key for key, move in moves.items() if move is not None and not move.suspended)
+    left |= {client_of(key) for key in staying if key.kind in _BELOW}
+    for client in {client_of(key) for key in moves if key.kind in CLIENT_KINDS}:
+        there = state.objects.get(client)
+        is_plain = there is not None and there.body == _PLAIN
+        if client in moves:
+            if moves[client] is None and client in left:  # it leaves its context, and has more than that
+                moves[client] = Move(body=_PLAIN, origin="client")
+                if is_plain:
+                    del moves[client]
+        elif there is None and client in left:
+            moves[client] = Move(body=_PLAIN, origin="client")
+        elif there is not None and is_plain and there.origin == "client" and client not in left:
+            moves[client] = None
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Shapes in the registry: what negotiation makes of subscriptions is part of what is in force.
+
+
+def propose_shapes(state: State, shapes: Mapping[str, Shape | None]) -> Proposal:
+    """These subscriptions are shaped like this from now on, or not at all; others stay as they are."""
+    result = dict(state.deployment.shapes)
+    moves: dict[Key, Move | None] = {}
+    for id, shape in shapes.items():
+        key = Key("shape", id)
+        if shape is None or shape == UNSHAPED:
+            if key in state.objects:
+                moves[key] = None
+            result.pop(id, None)
+        elif key not in state.objects or state.objects[key].body != shape_body(shape):
+            moves[key] = Move(body=shape_body(shape), origin="api")
+            result[id] = shape
+    ordered = MappingProxyType({id: result[id] for id in sorted(result)})
+    return Proposal(deployment=replace(state.deployment, shapes=ordered), moves=moves)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Scopes that somebody changes while events flow → a proposal, with everything that follows from it.
+#
+# Who may do what is decided by :mod:`situ.scopes.change`. Advertisements and subscriptions whose tags their
+# clients have no right to any more are suspended: they leave the deployment, and stay out of it until they are
+# declared anew. Policies rest as those do that somebody suspended. The folder is applied beside such changes: what it
+# did not change itself stays as it is in force.
 
 KEY = Key("scopes", SCOPES)
 
@@ -43,7 +258,7 @@ def propose_scopes(
     """
     deployment, current = state.deployment, epoch_of(state.objects)
     before = deployment.scopes
-    known = Known(filters=_filters(deployment), clients=_names(deployment))
+    known = ScopeChangeEnvironment(filters=_filters(deployment), clients=_names(deployment))
     changed = change(before, operation, by, known, epoch=current if epoch is None else epoch, current=current)
     errors = [problem for problem in changed.problems if problem.is_error]
     if not errors and changed.graph is not before:
@@ -106,14 +321,14 @@ def suspend_unfit(state: State, deployment: Deployment, touched: frozenset[str] 
 def why_suspended(deployment: Deployment, each: Advertisement | Subscription) -> Problem | None:
     """What its client lacks for it; None if it could be declared anew."""
     zone = deployment.settings.zone
-    return next((found for found in check_tagged(deployment.scopes, each, zone=zone) if found.is_error), None)
+    return next((found for found in check_declaration_tags(deployment.scopes, each, zone=zone) if found.is_error), None)
 
 
 def why_policy_rests(deployment: Deployment, name: str) -> Problem | None:
     """What a policy lacks for the tags that it has."""
     tags = deployment.scopes.tags_of(name)
     for side, publishes in ((tags.reads, False), (tags.publishes, True)):
-        by = Tagging(who=name, publishes=publishes, zone=deployment.settings.zone, knows_all=True)
+        by = TagRequest(who=name, publishes=publishes, zone=deployment.settings.zone, knows_all=True)
         for problem in check_tags(deployment.scopes, side, by):
             return problem
     return None
@@ -121,13 +336,13 @@ def why_policy_rests(deployment: Deployment, name: str) -> Problem | None:
 
 def scopes_beside(state: State, folder: Deployment, place: Location | None, problems: Problems) -> ScopeGraph:
     """What the folder says of scopes, with what others changed since it was applied last and it did not change."""
-    merged = merge(state.folder_scopes, state.deployment.scopes, folder.scopes)
+    merged = merge_scopes(state.folder_scopes, state.deployment.scopes, folder.scopes)
     for each in merged.conflicts:
         problems.add(CHANGED_ELSEWHERE(place, what=each.what, folder=_said(each.folder), in_force=_said(each.in_force)))
     if merged.graph == folder.scopes:
         return folder.scopes
     if not merged.conflicts and merged.graph != state.deployment.scopes:
-        check_graph(merged.graph, problems, Around(clients=_names(folder)))
+        check_graph(merged.graph, problems, ScopeEnvironment(clients=_names(folder)))
         problems.extend(_unfit_sources(merged.graph, folder))
     problems.extend(each for each in check_filters(merged.graph, _filters(folder)) if each.is_error)
     return merged.graph
@@ -154,8 +369,8 @@ def _suspended(kind: str, name: str, problem: Problem) -> Problem:
     return DECLARATION_SUSPENDED(kind=kind, name=name, reason=problem.message.rstrip("."))
 
 
-def _filters(deployment: Deployment) -> Filters:
-    return Filters(deployment.types, deployment.settings.expression_limits)
+def _filters(deployment: Deployment) -> FilterMeanings:
+    return FilterMeanings(deployment.types, deployment.settings.expression_limits)
 
 
 def _names(deployment: Deployment) -> frozenset[str]:
@@ -165,7 +380,7 @@ def _names(deployment: Deployment) -> frozenset[str]:
 def _touched(before: ScopeGraph, after: ScopeGraph) -> frozenset[str] | None:
     """Whose rights to tags may be others; None: everybody's."""
     found = set()
-    for each in diff(before, after).changes:
+    for each in diff_scopes(before, after).changes:
         of, name, *rest = each.what
         if of == "dimension" or (of == "scope" and (each.kind == "removed" or rest == ["carriers"])):
             return None
@@ -200,7 +415,7 @@ def _no_longer_allowed(graph: ScopeGraph, deployment: Deployment) -> Iterator[Pr
     """Releases hold as long as whoever wrote them administers what they release, tables as long as their tags do."""
     if graph.releases:
         problems = Problems()
-        check_graph(graph, problems, Around(clients=_names(deployment)))
+        check_graph(graph, problems, ScopeEnvironment(clients=_names(deployment)))
         yield from (each for each in problems if each.code is NO_RIGHT_TO_SCOPE)
     yield from _unfit_sources(graph, deployment)
 
@@ -208,7 +423,7 @@ def _no_longer_allowed(graph: ScopeGraph, deployment: Deployment) -> Iterator[Pr
 def _unfit_sources(graph: ScopeGraph, deployment: Deployment) -> Iterator[Problem]:
     """A table that lost its tags would be read as one that everybody may see: what it needs cannot be taken from it."""
     for source in deployment.sources.values():
-        found = check_source(graph, source, zone=deployment.settings.zone)
+        found = check_source_tags(graph, source, zone=deployment.settings.zone)
         yield from (each for each in found if each.is_error)
 
 

@@ -1,7 +1,7 @@
-"""The database behind a registry: SQLite in the project's own folder, or PostgreSQL. One writer at a time.
+"""The tables of the registry, as this release knows them. How a database comes to have them: :mod:`migrations`.
 
-Owns connections, transactions, waiting for other writers, and what a database that does not answer is called. Knows
-nothing of what is stored.
+Rows are only ever added, but for one thing: what a deployment holds is kept as spans of versions, and a span that ends
+gets its end; so does the key of a principal. So a change costs as many rows as things change, however much is declared.
 """
 
 from __future__ import annotations
@@ -9,16 +9,189 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    DateTime,
+    Dialect,
+    Engine,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+    create_engine,
+    event,
+    inspect,
+    make_url,
+    select,
+    text,
+)
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, NoSuchModuleError, ProgrammingError
 
 from situ.bus.folder_lock import private_folder
-from situ.catalogue import REGISTRY_BUSY, REGISTRY_UNREACHABLE
-from situ.errors import SituError
-from situ.registry.upgrade import is_current, upgrade
+from situ.lang.catalogue import REGISTRY_BUSY, REGISTRY_NEWER, REGISTRY_UNREACHABLE
+from situ.lang.problems import SituError
+
+METADATA = MetaData()
+
+
+class Instant(TypeDecorator[datetime]):
+    """A time with its zone, also from SQLite, which keeps none: everything stored is UTC."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        return None if value is None else value.replace(tzinfo=value.tzinfo or UTC).astimezone(UTC)
+
+
+OBJECT = Table(
+    "object",
+    METADATA,
+    Column("kind", String(32), primary_key=True),
+    Column("name", String(512), primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("body", Text, nullable=False),  # canonical JSON; empty in a version that says it was removed
+    Column("text", Text, nullable=False),  # as somebody wrote it, empty if nobody did
+    Column("file", Text, nullable=False),
+    Column("origin", String(16), nullable=False),
+    Column("state", String(16), nullable=False),
+)
+
+DEPLOYMENT = Table(
+    "deployment",
+    METADATA,
+    # The primary key is what makes two writers of the same next version impossible.
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("digest", String(64), nullable=False),
+    Column("at", Instant, nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("root_version", Integer, nullable=False),
+)
+
+DEPLOYMENT_OBJECT = Table(
+    "deployment_object",
+    METADATA,
+    Column("kind", String(32), primary_key=True),
+    Column("name", String(512), primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("first", Integer, nullable=False),  # the first deployment that holds this version of the object
+    Column("ended", Integer, nullable=True),  # the first that no longer does; none while it is in force
+    ForeignKeyConstraint(["kind", "name", "version"], ["object.kind", "object.name", "object.version"]),
+    ForeignKeyConstraint(["first"], ["deployment.version"]),
+    Index("deployment_object_first", "first"),
+    Index("deployment_object_ended", "ended"),
+)
+
+CHANGE = Table(
+    "change",
+    METADATA,
+    # Plain INTEGER is what SQLite numbers by itself.
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("at", Instant, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("deployment", Integer, nullable=False),
+    Column("kind", String(32), nullable=False),
+    Column("name", String(512), nullable=False),
+    Column("from_version", Integer, nullable=True),
+    Column("to_version", Integer, nullable=True),
+    Column("reason", Text, nullable=False),
+    ForeignKeyConstraint(["deployment"], ["deployment.version"]),
+    Index("change_deployment", "deployment"),
+    Index("change_object", "kind", "name"),
+)
+
+NUMBER = Table(
+    "number",
+    METADATA,
+    Column("space", String(32), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("text", Text, nullable=False),  # each once, which the only writer of the next version sees to
+)
+
+STATE = Table(
+    "state",
+    METADATA,
+    Column("part", String(64), primary_key=True),
+    Column("key", String(512), primary_key=True),
+    Column("version", Integer, nullable=False),
+    Column("value", Text, nullable=False),
+)
+
+PRINCIPAL = Table(
+    "principal",
+    METADATA,
+    Column("name", String(64), primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),  # counts the keys of one name
+    Column("key", String(64), nullable=False),  # the public half
+    Column("rights", String(32), nullable=False),
+    Column("at", Instant, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("ended", Instant, nullable=True),  # none while the key opens something
+    Column("ended_by", Text, nullable=True),
+    UniqueConstraint("key", name="principal_key"),
+)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Bring a database to the format of this release, once, whoever opens it first.
+#
+# Runs inside a transaction of the caller that no other opener can be in at the same time; that a database of a newer
+# release is refused is decided here, too. What migrates is imported only when there is something to migrate.
+
+FORMATS = ("0001", "0002", "0003", "0004", "0005")
+"""The migrations there are, oldest first; the last one makes the tables of this release."""
+
+_VERSION = Table("registry_format", MetaData(), Column("version_num", String(32)))
+
+
+def is_current(connection: Connection, place: str) -> bool:
+    """Whether the database has the format of this release; :class:`SituError` with D106 if it has a newer one."""
+    found = format_of(connection)
+    if found is not None and found not in FORMATS:
+        raise SituError(REGISTRY_NEWER(place=place, found=found, known=FORMATS[-1]))
+    return found == FORMATS[-1]
+
+
+def format_of(connection: Connection) -> str | None:
+    """The format of the database; None if it has no tables of ours yet."""
+    if not inspect(connection).has_table(_VERSION.name):
+        return None
+    return connection.execute(select(_VERSION.c.version_num)).scalar_one_or_none()
+
+
+def upgrade(connection: Connection, to: str = FORMATS[-1]) -> None:
+    """Run the migrations that the database lacks."""
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    # A path may hold a `%`, which the configuration would take for a reference.
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    config.attributes["version_table"] = _VERSION.name
+    command.upgrade(config, to)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The database behind a registry: SQLite in the project's own folder, or PostgreSQL. One writer at a time.
+#
+# Owns connections, transactions, waiting for other writers, and what a database that does not answer is called. Knows
+# nothing of what is stored.
 
 PATIENCE = 5.0
 """How long, in seconds, another writer is waited for, and a server that does not answer."""

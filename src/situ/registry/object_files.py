@@ -11,17 +11,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from situ.deployment import Deployment
-from situ.documents import Document, Limits, Mapping, Node, Scalar, parse_json, parse_yaml
-from situ.errors import Problem
-from situ.interpretation.declare import is_root
+from situ.contexts.declarations import is_root
+from situ.lang.documents import Document, DocumentLimits, MappingNode, Node, ScalarNode, parse_json, parse_yaml
+from situ.lang.problems import Problem
+from situ.lang.types.declaration import print_types
+from situ.lang.types.table import Types
+from situ.lang.units import Units
+from situ.model import Deployment
+from situ.policies.ontology.load import ontology_as_file
 from situ.registry.objects import ONTOLOGY, QUALITY, SCOPES, SETTINGS, Key, Kind, Object
-from situ.situation.domain.load_ontology import ontology_as_file
-from situ.types.print import print_types
-from situ.types.table import Types
-from situ.units import Units
 
-_LIMITS = Limits(size=256 * 1024 * 1024, nodes=20_000_000)
+_LIMITS = DocumentLimits(size=256 * 1024 * 1024, nodes=20_000_000)
 """What the registry holds was let in piece by piece, and may be more than one file could be."""
 
 _SECTIONS: tuple[tuple[str, Kind], ...] = (
@@ -58,7 +58,7 @@ NOWHERE = Written("", "")
 def declared_in(document: Document) -> Iterator[tuple[Key, Written]]:
     """The objects that a document declares, whatever else is wrong with it."""
     root = document.root
-    if not isinstance(root, Mapping):
+    if not isinstance(root, MappingNode):
         return
     if document.file == SETTINGS:
         yield Key("settings", SETTINGS), Written(document.file, root.source.text)
@@ -70,19 +70,19 @@ def declared_in(document: Document) -> Iterator[tuple[Key, Written]]:
         yield Key("quality", QUALITY), Written(document.file, root.source.text)
         return
     context = root.get("context")
-    if isinstance(context, Scalar):
+    if isinstance(context, ScalarNode):
         yield Key("context", context.text), Written(document.file, root.source.text)
     for section, kind in _SECTIONS if context is None else _OF_ROOT if is_root(document) else ():
         for name, node, written in _entries(root.get(section), document.file):
             yield Key(kind, name.partition("(")[0].strip()), written
-            if kind == "client" and isinstance(node, Mapping):
+            if kind == "client" and isinstance(node, MappingNode):
                 for below, inner in _BELOW:
                     for part, _, text in _entries(node.get(below), document.file):
                         yield Key(inner, f"{name}/{part}"), text
 
 
 def _entries(node: Node | None, file: str) -> Iterator[tuple[str, Node, Written]]:
-    if isinstance(node, Mapping):
+    if isinstance(node, MappingNode):
         for key, value in node.entries:
             yield key.text, value, Written(file, node.source.text[key.start : value.end].rstrip())
 

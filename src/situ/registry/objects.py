@@ -14,22 +14,21 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from situ.deployment import Deployment, canonical
-from situ.expr.definitions import functions_as_json
-from situ.interpretation.json_form import as_file
-from situ.quality.declared import NO_QUALITY
-from situ.quality.json_form import quality_as_json, quality_from_json, shape_as_json, shape_from_json
-from situ.quality.shape import Shape
+from situ.contexts.table import as_file
+from situ.lang.expr.definitions import functions_as_json
+from situ.model import Deployment, canonical
+from situ.policies.actions.load import actions_as_json
+from situ.policies.load import policies_as_json
+from situ.policies.ontology.load import ontology_as_json
+from situ.quality.model.declarations import NO_QUALITY
+from situ.quality.model.json_form import quality_as_json, quality_from_json
+from situ.quality.model.shapes import Shape, shape_as_json, shape_from_json
+from situ.routing.model import Advertisement, ClientDeclaration, Subscription
+from situ.scopes.graph import NO_SCOPES
+from situ.scopes.json_form import scopes_as_json, scopes_from_json
 from situ.settings import settings_as_json
-from situ.situation.actions.load_actions import actions_as_json
-from situ.situation.domain.load_ontology import ontology_as_json
-from situ.situation.policies.load_policies import policies_as_json
-from situ.sources.declare import SOURCE_KEYS
-from situ.sources.declare_push import PUSH_KEYS
+from situ.sources.declare import PUSH_KEYS, SOURCE_KEYS
 from situ.sources.model import pushes_as_json, sources_as_json
-from situ.subscription.model import Advertisement, Client, Subscription
-from situ.visibility.graph import NO_SCOPES
-from situ.visibility.json_form import scopes_as_json, scopes_from_json
 
 Kind = Literal[
     "settings",
@@ -163,13 +162,13 @@ class Object:
         return value
 
 
-def key_of(thing: Client | Advertisement | Subscription) -> Key:
-    if isinstance(thing, Client):
+def key_of(thing: ClientDeclaration | Advertisement | Subscription) -> Key:
+    if isinstance(thing, ClientDeclaration):
         return Key("client", thing.name)
     return Key("advertisement" if isinstance(thing, Advertisement) else "subscription", thing.id)
 
 
-def body_of(thing: Client | Advertisement | Subscription) -> str:
+def body_of(thing: ClientDeclaration | Advertisement | Subscription) -> str:
     return canonical(thing.as_json())
 
 
@@ -220,7 +219,7 @@ def schema_bodies(deployment: Deployment) -> dict[Key, str]:
 
 
 def client_bodies(deployment: Deployment) -> dict[Key, str]:
-    groups: tuple[Iterable[Client | Advertisement | Subscription], ...] = (
+    groups: tuple[Iterable[ClientDeclaration | Advertisement | Subscription], ...] = (
         deployment.clients.values(),
         deployment.advertisements.values(),
         deployment.subscriptions.values(),
@@ -281,7 +280,7 @@ def revised(
         if key.kind == "shape":
             _set(shapes, key.name, None if body is None else shape_from_json(json.loads(body)))
         elif key.kind == "client":
-            _set(clients, key.name, None if body is None else Client.from_json(key.name, json.loads(body)))
+            _set(clients, key.name, None if body is None else ClientDeclaration.from_json(key.name, json.loads(body)))
         elif key.kind == "advertisement":
             _set(
                 advertisements, key.name, None if body is None else Advertisement.from_json(key.name, json.loads(body))
@@ -294,7 +293,7 @@ def revised(
 
 def with_clients(
     deployment: Deployment,
-    clients: Mapping[str, Client],
+    clients: Mapping[str, ClientDeclaration],
     advertisements: Mapping[str, Advertisement],
     subscriptions: Mapping[str, Subscription],
 ) -> Deployment:

@@ -1,56 +1,314 @@
-"""A deployment and changes to it → the deployment that would follow, with everything that is wrong about it.
+"""What the registry holds at one version, and a proposal of what to hold next.
 
-Only what is new, and what depends on types or functions that are other than before, is checked: the rest was checked
-when it came. Nothing is stored here, and it is not known whose the changes are.
+Plain data between those who propose changes (:mod:`folder_changes`, :mod:`client_changes`, :mod:`api_changes`) and the
+one who stores them (:mod:`registry`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
-from situ.catalogue import DECLARES_OTHER, POLICY_STOPPED
-from situ.deployment import Deployment
-from situ.deployment.interpreting import Interpretation
-from situ.deployment.showing import Showing
-from situ.deployment.tagging import check_source, check_tagged
-from situ.documents import Document, Reader
-from situ.errors import Problem, Problems, SituError
-from situ.expr.definitions import Function, Functions, functions_as_json, load_functions
-from situ.expr.faults import NO_FAULTS, Faults, find_faults
-from situ.interpretation.check_contexts import check_contexts
-from situ.interpretation.contexts import Contexts
-from situ.interpretation.load import context_document, load_contexts
-from situ.registry.affected import Affected
-from situ.registry.context_changes import Settlement, still_used
-from situ.registry.objects import ONTOLOGY, Key, key_of, with_clients
-from situ.registry.written import client_document, functions_document, placed, sources_document, types_document
-from situ.situation.actions.action import Actions
-from situ.situation.actions.load_actions import actions_as_json, actions_document, load_actions
-from situ.situation.domain.check_sources import check_sources
-from situ.situation.domain.load_ontology import load_ontology, ontology_as_json, ontology_document
-from situ.situation.domain.ontology import Ontology
-from situ.situation.language.parse import parse_policy
-from situ.situation.policies.between import judge_policies
-from situ.situation.policies.load_policies import (
-    PolicyFile,
-    check_names,
-    load_policies,
-    name_of,
-    policies_as_json,
-    policies_from_json,
+from situ.contexts.check import check_contexts
+from situ.contexts.compatibility import ChangeOptions, carry_kept_rules, settle_changes, some_of
+from situ.contexts.load import context_document, load_contexts
+from situ.contexts.table import Contexts
+from situ.contexts.versions import descends
+from situ.lang.catalogue import CONTEXT_IN_USE, DECLARES_OTHER, OTHER_ORIGIN, POLICY_STOPPED
+from situ.lang.documents import Document, Reader
+from situ.lang.expr.definitions import Function, Functions, functions_as_json, load_functions
+from situ.lang.expr.faults import NO_FAULTS, Faults, find_faults
+from situ.lang.problems import Location, Problem, Problems, SituError
+from situ.lang.types.resolve import load_types
+from situ.lang.types.table import Types
+from situ.model import Deployment
+from situ.policies.actions.load import actions_as_json, actions_document, load_actions
+from situ.policies.actions.model import DeclaredActions
+from situ.policies.check.interactions import check_interactions
+from situ.policies.language.parse import parse_policy
+from situ.policies.load import PolicyFile, check_names, load_policies, name_of, policies_as_json, policies_from_json
+from situ.policies.ontology.load import load_ontology, ontology_as_json, ontology_document
+from situ.policies.ontology.model import Ontology
+from situ.policies.source_coverage import check_sources
+from situ.registry.object_files import (
+    NOWHERE,
+    Written,
+    client_document,
+    functions_document,
+    placed,
+    sources_document,
+    types_document,
 )
+from situ.registry.objects import ONTOLOGY, Key, Object, Origin, key_of, with_clients
+from situ.routing import ClientDeclaration, Clients
+from situ.routing.load import load_clients
+from situ.routing.model import ROOT, Advertisement, Subscription
+from situ.scopes.filters import FilterMeanings, check_filters
+from situ.scopes.graph import NO_SCOPES, ScopeGraph
 from situ.sources.load import load_pushes, load_sources
 from situ.sources.model import Source, pushes_as_json, sources_as_json
-from situ.subscription import Advertisement, Client, Clients, Subscription
-from situ.subscription.load import load_clients
-from situ.subscription.model import ROOT
-from situ.types.load import load_types
-from situ.types.table import Types
-from situ.visibility.check_filters import check_filters
-from situ.visibility.filters import Filters
+from situ.stages.check_tags import check_declaration_tags, check_source_tags
+from situ.stages.interpret import Interpretation
+from situ.stages.type_visibility import TypeVisibility
+
+_BELOW = ("advertisement", "subscription")
+
+_OWNERS = {"folder": "the project folder", "client": "the client that declared it", "api": "`situ add`"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """All objects in force, and the deployment they make."""
+
+    version: int = 0
+    digest: str = ""
+    objects: Mapping[Key, Object] = field(default_factory=lambda: MappingProxyType({}))
+    deployment: Deployment = field(default_factory=Deployment)
+    suspended: Mapping[Key, Object] = field(default_factory=lambda: MappingProxyType({}))
+    """Declarations that are in force no more, because their clients have no right to them."""
+    folder_scopes: ScopeGraph = NO_SCOPES
+    """What the folder said of scopes when it was applied last; others may have changed them since."""
+
+    def below(self, client: str) -> Iterator[Key]:
+        """The advertisements and subscriptions of a client."""
+        prefix = f"{client}/"
+        return (key for key in self.objects if key.name.startswith(prefix) and key.kind in _BELOW)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """An object as it shall be."""
+
+    body: str
+    origin: Origin
+    written: Written = NOWHERE
+    suspended: bool = False
+    """It is not to be in force."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A deployment that was checked, and how its objects differ from those in force; None removes one.
+
+    ``problems`` are those that kept nothing else from being proposed.
+    """
+
+    deployment: Deployment
+    moves: Mapping[Key, Move | None]
+    problems: tuple[Problem, ...] = ()
+    folder_scopes: ScopeGraph | None = None
+    """What the folder says of scopes; None: it was not asked."""
+
+
+def owner_of(each: Object) -> str:
+    """Whose an object is, in words."""
+    place = f" ({each.file})" if each.file else ""
+    return _OWNERS[each.origin] + place
+
+
+def remedy_for(each: Object) -> str:
+    """What to do to change an object that belongs to another origin."""
+    match each.origin:
+        case "folder":
+            return f"Change it in {each.file or 'the project folder'}, then run `situ apply`."
+        case "client":
+            return f"Let the client withdraw it, or run `situ remove {each.kind} {each.name}`; or take another name."
+        case "api":
+            return f"Run `situ remove {each.kind} {each.name}` first, or take another name."
+
+
+def elsewhere(each: Object, place: Location | None = None) -> Problem:
+    """The object is there already, of another origin."""
+    return OTHER_ORIGIN(place, kind=each.kind, name=each.name, owner=owner_of(each), remedy=remedy_for(each))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Changes of contexts on their way into the registry: held to what those who use them may count on.
+#
+# The rules are :mod:`situ.contexts.compatibility`; here is who uses a context, and which objects follow.
+
+USUAL = ChangeOptions()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """The deployment with the contexts that come into force, which of them nobody wrote, and what is to say."""
+
+    deployment: Deployment
+    forks: frozenset[str] = frozenset()
+    refused: tuple[Problem, ...] = ()
+    """Errors about single contexts: what was declared is not in force, the rest is."""
+    observed: tuple[Problem, ...] = ()
+
+
+def settle_contexts(
+    current: Deployment,
+    proposed: Deployment,
+    allowed: ChangeOptions = USUAL,
+    written: Mapping[Key, Written] | None = None,
+) -> Settlement:
+    """What of the proposed contexts comes into force; :class:`SituError` if nothing of it can."""
+    before, after = current.contexts, proposed.contexts
+    if before is after or len(before) == 1 or (before == after and _same_root(current, proposed)):
+        return Settlement(deployment=proposed)
+    places = {key.name: Location(file=each.file) for key, each in (written or {}).items() if key.kind == "context"}
+    settled = settle_changes(
+        current.contexts,
+        proposed.contexts,
+        _uses(current, proposed),
+        lambda bodies: _load(bodies, proposed),
+        allowed,
+        places,
+    )
+    deployment = proposed if settled.contexts is proposed.contexts else replace(proposed, contexts=settled.contexts)
+    return Settlement(
+        deployment=deployment, forks=frozenset(settled.forks), refused=settled.refused, observed=settled.kept
+    )
+
+
+def carry(current: Deployment, folder: Deployment, allowed: ChangeOptions = USUAL) -> Deployment:
+    """The folder with what contexts of it have in force that nobody wrote."""
+    wanted = folder.contexts.as_json()
+    bodies = carry_kept_rules(current.contexts.as_json(), wanted, propagate=allowed.propagate)
+    return folder if bodies == wanted else replace(folder, contexts=_load(bodies, folder))
+
+
+def _same_root(current: Deployment, proposed: Deployment) -> bool:
+    before, after = current.contexts.root, proposed.contexts.root
+    return before.types == after.types and before.functions == after.functions
+
+
+def _load(bodies: Mapping[str, Mapping[str, Any]], deployment: Deployment) -> Contexts:
+    problems = Problems()
+    contexts = load_contexts(
+        [context_document(id, body, id) for id, body in bodies.items()],
+        deployment.types,
+        deployment.functions,
+        problems,
+        limits=deployment.settings.expression_limits,
+        sources={name: source.row for name, source in deployment.sources.items()},
+    )
+    check_contexts(contexts, problems)
+    problems.raise_errors()
+    return contexts
+
+
+def in_use(id: str, deployment: Deployment) -> Problem | None:
+    """Why the context cannot be removed: somebody uses it or one below it."""
+    below = {each.id for each in deployment.contexts if descends(each, id)}
+    users = [f"client {each.name}" for each in deployment.clients.values() if each.context in below]
+    users += [f"subscription {each.id}" for each in deployment.subscriptions.values() if each.context in below]
+    return still_used(id, users) if users else None
+
+
+def still_used(id: str, users: Sequence[str]) -> Problem:
+    """Somebody would be left in a context that is not there."""
+    outcome, remedy = "it is not removed", "Have those who use it leave it first."
+    return CONTEXT_IN_USE(name=id, users=some_of(users), outcome=outcome, fork="", remedy=remedy)
+
+
+def _uses(current: Deployment, proposed: Deployment) -> dict[str, list[str]]:
+    """Who uses a context now, and still will: whoever comes or goes with the change takes it as it then is."""
+    result: dict[str, list[str]] = {}
+    for id, subscription in sorted(current.subscriptions.items()):
+        after = proposed.subscriptions.get(id)
+        if after is not None and after.context == subscription.context:
+            result.setdefault(subscription.context, []).append(f"subscription {id}")
+    for id, advertisement in sorted(current.advertisements.items()):
+        before, later = current.clients.get(advertisement.client), proposed.clients.get(advertisement.client)
+        if id in proposed.advertisements and before is not None and later == before:
+            result.setdefault(before.context, []).append(f"advertisement {id}")
+    return result
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What has to be checked again when types, functions or limits change: only what depends on a part that changed.
+#
+# A filter depends on the types it is about and on every name in it. Names are looked for as text, so more may be
+# called affected than is, never less; with thousands of subscriptions that is what keeps a small change small.
+
+
+class Affected:
+    """Decides for declarations that were right in the old deployment whether the new one can make them wrong."""
+
+    def __init__(self, old: Deployment, new: Deployment) -> None:
+        self._everything = (
+            old.settings.expression_limits != new.settings.expression_limits or old.types.units != new.types.units
+        )
+        self._types = frozenset(_changed_types(old.types, new.types))
+        names = {name.lower() for name in self._types}
+        self._names = names | _changed_functions(old.functions, new.functions, names)
+        self._clients = new.clients
+        self._moved = frozenset(
+            name for name, each in old.clients.items() if name in new.clients and new.clients[name] != each
+        )
+        self._contexts = frozenset(_changed_contexts(old, new))
+
+    def advertisement(self, each: Advertisement) -> bool:
+        client = self._clients.get(each.client)
+        in_changed = client is not None and client.context in self._contexts
+        return each.type in self._types or in_changed or each.client in self._moved
+
+    def subscription(self, each: Subscription) -> bool:
+        if each.context in self._contexts or any(type in self._types for type in each.types):
+            return True
+        return bool(each.where) and (self._everything or _mentions(each.where, self._names))
+
+    def __bool__(self) -> bool:
+        return self._everything or bool(self._names) or bool(self._contexts) or bool(self._moved)
+
+
+def _changed_types(old: Types, new: Types) -> Iterator[str]:
+    if old is new:
+        return
+    for name in old.types.keys() | new.types.keys():
+        if old.types.get(name) != new.types.get(name) or (name in old.events) != (name in new.events):
+            yield name
+
+
+def _changed_contexts(old: Deployment, new: Deployment) -> Iterator[str]:
+    """Those in which another event type is visible than before, or none; root is not one of them."""
+    if old.contexts is new.contexts:
+        return
+    for id in old.contexts.by_id.keys() - {ROOT}:
+        before, after = old.contexts.by_id[id].types, new.contexts.get(id)
+        if after is None or after.types != before:
+            yield id
+
+
+def _changed_functions(old: Mapping[str, Function], new: Mapping[str, Function], names: set[str]) -> set[str]:
+    """Those written otherwise than before, and those that mention what changed."""
+    if old is new and not names:
+        return set()
+    changed = {name.lower() for name in old.keys() | new.keys() if _written(old.get(name)) != _written(new.get(name))}
+    while True:
+        found = {
+            name.lower()
+            for name, each in new.items()
+            if name.lower() not in changed and _mentions(f"{each.signature} {each.text}", names | changed)
+        }
+        if not found:
+            return changed
+        changed |= found
+
+
+def _written(function: Function | None) -> Any:
+    return None if function is None else (function.signature, function.text)
+
+
+def _mentions(text: str, names: set[str]) -> bool:
+    folded = text.lower()
+    return any(name in folded for name in names)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# A deployment and changes to it → the deployment that would follow, with everything that is wrong about it.
+#
+# Only what is new, and what depends on types or functions that are other than before, is checked: the rest was checked
+# when it came. Nothing is stored here, and it is not known whose the changes are.
 
 _STORED = "registry"
 """What the file is called in problems of what the registry holds already."""
@@ -103,7 +361,7 @@ def revise(
     )
     for each in declared:
         zone = schema.settings.zone
-        problems.extend(check_tagged(schema.scopes, each, zone=zone, knows_all=True, written=loaded.tags))
+        problems.extend(check_declaration_tags(schema.scopes, each, zone=zone, knows_all=True, written=loaded.tags))
     revised = with_clients(
         schema,
         {**kept.clients, **loaded.clients},
@@ -116,7 +374,7 @@ def revise(
 
 
 def load_one(
-    thing: Advertisement | Subscription, deployment: Deployment, showing: Showing | None = None
+    thing: Advertisement | Subscription, deployment: Deployment, showing: TypeVisibility | None = None
 ) -> tuple[Clients, tuple[Problem, ...]]:
     """One declaration of a client, checked against a deployment: in its canonical form, and all that is to say.
 
@@ -131,7 +389,7 @@ def load_one(
 
 
 def _load_one(
-    thing: Advertisement | Subscription, deployment: Deployment, showing: Showing | None
+    thing: Advertisement | Subscription, deployment: Deployment, showing: TypeVisibility | None
 ) -> tuple[Clients, tuple[Problem, ...]]:
     problems = Problems()
     body = thing.as_json()
@@ -148,7 +406,7 @@ def _load_one(
 def _load_clients(
     documents: Iterable[Document],
     deployment: Deployment,
-    known: Mapping[str, Client],
+    known: Mapping[str, ClientDeclaration],
     problems: Problems,
     types: Callable[[str], Types] | None = None,
 ) -> Clients:
@@ -177,7 +435,7 @@ def _interpretation(deployment: Deployment) -> Interpretation:
     return _last
 
 
-def _check_contexts_of(clients: Iterable[Client], deployment: Deployment, problems: Problems) -> None:
+def _check_contexts_of(clients: Iterable[ClientDeclaration], deployment: Deployment, problems: Problems) -> None:
     """No context goes away while somebody is in it."""
     for client in clients:
         if client.context not in deployment.contexts.by_id:
@@ -241,7 +499,7 @@ def _with_schema(
     sources = load_sources(documents, types, problems, faults=faults)
     for name, source in sources.items():
         if base.sources.get(name) != source:
-            problems.extend(check_source(base.scopes, source, zone=base.settings.zone))
+            problems.extend(check_source_tags(base.scopes, source, zone=base.settings.zone))
     push = load_pushes(documents, types, problems, faults=faults)
     faults = faults.with_functions(functions.faulty)
     ontology = _ontology(base, touched, added, types, functions, faults, problems)
@@ -251,7 +509,7 @@ def _with_schema(
     if touched["context"] or added.contexts or parts != (base.types, base.functions, base.sources):
         contexts = _contexts(base, touched["context"], added, parts, faults, problems)
     if types is not base.types and not problems.errors:
-        filters = Filters(types, base.settings.expression_limits)
+        filters = FilterMeanings(types, base.settings.expression_limits)
         problems.extend(each for each in check_filters(base.scopes, filters) if each.is_error)
     schema = replace(
         base,
@@ -309,7 +567,9 @@ def _ontology(
     return load_ontology(documents, types, functions.callable, problems, limits=limits, faults=faults)
 
 
-def _actions(base: Deployment, removed: Collection[str], added: Documents, types: Types, problems: Problems) -> Actions:
+def _actions(
+    base: Deployment, removed: Collection[str], added: Documents, types: Types, problems: Problems
+) -> DeclaredActions:
     written = actions_as_json(base.actions)
     named = {name: body for name, body in written["actions"].items() if name not in removed}
     pairs = [pair for pair in written["opposed"] if not set(pair).intersection(removed)]
@@ -349,7 +609,7 @@ def _with_policies(
 
 def _judged(deployment: Deployment) -> Iterator[Problem]:
     """What is to be said about its policies together."""
-    return judge_policies(
+    return check_interactions(
         deployment.policies, deployment.actions, deployment.ontology, deployment.push, deployment.types
     )
 

@@ -1,43 +1,46 @@
-"""The registry: what is declared right now, every version of it since the first, and who changed what.
+"""From one state of the registry to the next: proposals stored as rows, and rows read as a state.
 
-Changes are proposed against what is in force, checked as a whole, and stored as the next version in one transaction;
-if another writer was faster, they are proposed and checked once more, now with the database held. An invalid change
-never gets a version. Threads may share a registry.
+Works inside a transaction of its caller. Whether a proposal is right was decided before, and whether rows are intact is
+decided by who reads them.
 """
 
 from __future__ import annotations
 
+import getpass
+import json
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from situ.catalogue import DEPLOYMENT_DAMAGED, NOTHING_APPLIED, UNKNOWN_DEPLOYMENT
-from situ.deployment import Change, Deployment, difference
-from situ.documents import Document
-from situ.errors import Problem, SituError
-from situ.interpretation.changing import Allowed
-from situ.quality.shape import Shape
+from situ.contexts.compatibility import ChangeOptions
+from situ.lang.catalogue import DEPLOYMENT_DAMAGED, NOTHING_APPLIED, UNKNOWN_DEPLOYMENT
+from situ.lang.documents import Document
+from situ.lang.problems import Problem, SituError
+from situ.model import Deployment, DeploymentChange, canonical, diff_deployments
+from situ.policies.model import PolicyStart
+from situ.quality.model.shapes import Shape
 from situ.registry import store
-from situ.registry.api_changes import (
+from situ.registry.admin_changes import (
     find,
     propose_added,
     propose_altered,
     propose_defined,
+    propose_folder,
     propose_removed,
     propose_suspended,
 )
-from situ.registry.client_changes import Declaration, propose_clients
-from situ.registry.context_changes import USUAL
-from situ.registry.database import Database
-from situ.registry.folder_changes import propose_folder
-from situ.registry.kept_state import KeptState
-from situ.registry.moving import is_change, next_state, state_read, with_moves
+from situ.registry.changes import KEY as SCOPES_KEY
+from situ.registry.changes import Declaration, propose_clients, propose_scopes, propose_shapes
+from situ.registry.database import PATIENCE, Database, open_postgresql, open_sqlite
+from situ.registry.object_files import Written
 from situ.registry.objects import (
     Key,
     Kind,
@@ -50,16 +53,123 @@ from situ.registry.objects import (
     revised,
     versions_of,
 )
-from situ.registry.principals import Principals
-from situ.registry.proposal import Proposal, State
-from situ.registry.scope_changes import propose_scopes
-from situ.registry.scope_history import Epoch, epochs, suspended_by
-from situ.registry.shape_changes import propose_shapes
-from situ.registry.store import Author, Recorded, Version
-from situ.registry.written import Written
-from situ.situation.policies.start import Start
-from situ.visibility.operations import Operation
-from situ.visibility.rights import Principal
+from situ.registry.proposal import USUAL, Move, Proposal, State
+from situ.registry.store import Author, Epoch, KeptState, Principals, Recorded, Version, epochs, suspended_by
+from situ.scopes.graph import NO_SCOPES, ScopeGraph
+from situ.scopes.json_form import scopes_as_json, scopes_from_json
+from situ.scopes.operations import Operation
+from situ.scopes.rights import Principal
+from situ.settings import Settings
+
+
+def next_state(connection: Connection, old: State, proposal: Proposal, author: Author) -> State:
+    """Store a proposal; the state after it. What the folder says of scopes is noted also where nothing else changes."""
+    scopes = old.folder_scopes if proposal.folder_scopes is None else proposal.folder_scopes
+    number = old.version + 1 if proposal.moves else old.version
+    if scopes != old.folder_scopes:
+        store.keep_folder_scopes(connection, number, canonical(scopes_as_json(scopes)))
+    if not proposal.moves:
+        return replace(old, folder_scopes=scopes)
+    versions = store.next_versions(connection, [key for key, move in proposal.moves.items() if move is not None])
+    moves = {key: None if move is None else _object(key, move, versions[key]) for key, move in proposal.moves.items()}
+    objects = with_moves(old.objects, moves)
+    digest = digest_of(content_of({key: each.body for key, each in objects.items()}))
+    deployment = replace(
+        proposal.deployment.at_version(number, versions_of(objects.values())),
+        epoch=epoch_of(objects),
+        numbers=old.deployment.numbers,
+    ).numbered()
+    if deployment.numbers and not deployment.numbers.seal:  # the first scopes that there are
+        deployment = replace(deployment, numbers=replace(deployment.numbers, seal=store.seal(connection)))
+    store.write_next(connection, number, digest, old.objects, moves, author, deployment.epoch)
+    store.add_numbers(connection, old.deployment.numbers, deployment.numbers)
+    return State(
+        version=number,
+        digest=digest,
+        objects=objects,
+        deployment=deployment,
+        suspended=_with_suspended(old.suspended, moves),
+        folder_scopes=scopes,
+    )
+
+
+def state_read(
+    connection: Connection, found: Version, objects: Mapping[Key, Object], deployment: Deployment, known: State
+) -> State:
+    """The state of rows that were read; what only scopes need is asked for only if there are some, or were."""
+    deployment = _numbered(connection, deployment, objects, known)
+    scoped = bool(deployment.epoch or deployment.numbers)
+    return State(
+        version=found.version,
+        digest=found.digest,
+        objects=objects,
+        deployment=deployment,
+        suspended=MappingProxyType(store.suspended(connection)) if scoped else MappingProxyType({}),
+        folder_scopes=_folder_scopes(connection, objects) if scoped else NO_SCOPES,
+    )
+
+
+def _object(key: Key, move: Move, version: int) -> Object:
+    file, text = move.written
+    return Object(
+        key=key,
+        version=version,
+        body=move.body,
+        origin=move.origin,
+        text=text,
+        file=file,
+        suspended=move.suspended,
+    )
+
+
+def with_moves(objects: Mapping[Key, Object], moves: Mapping[Key, Object | None]) -> Mapping[Key, Object]:
+    """What is in force after moves: without what is gone or suspended."""
+    result = dict(objects)
+    for key, after in moves.items():
+        if after is None or after.suspended:
+            result.pop(key, None)
+        else:
+            result[key] = after
+    return MappingProxyType(result)
+
+
+def _with_suspended(suspended: Mapping[Key, Object], moves: Mapping[Key, Object | None]) -> Mapping[Key, Object]:
+    kept = {key: each for key, each in suspended.items() if key not in moves}
+    new = {key: after for key, after in moves.items() if after is not None and after.suspended}
+    return MappingProxyType({**kept, **new}) if kept or new else MappingProxyType({})
+
+
+def is_change(state: State, proposal: Proposal) -> bool:
+    """Whether there is anything to store."""
+    said = proposal.folder_scopes
+    return bool(proposal.moves) or (said is not None and said != state.folder_scopes)
+
+
+def _folder_scopes(connection: Connection, objects: Mapping[Key, Object]) -> ScopeGraph:
+    """What the folder said of scopes; an older release did not write that down, and let nobody else say anything."""
+    body = store.folder_scopes(connection)
+    if body is None:
+        there = objects.get(SCOPES_KEY)
+        body = there.body if there is not None else "{}"
+    return scopes_from_json(json.loads(body))
+
+
+def _numbered(
+    connection: Connection, deployment: Deployment, objects: Mapping[Key, Object], known: State
+) -> Deployment:
+    """With epoch and numbers. Whoever knows that there never were scopes need not ask for numbers."""
+    epoch = epoch_of(objects)
+    if not epoch and known.version and not known.deployment.numbers:
+        return deployment
+    return replace(deployment, epoch=epoch, numbers=store.numbers(connection))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The registry: what is declared right now, every version of it since the first, and who changed what.
+#
+# Changes are proposed against what is in force, checked as a whole, and stored as the next version in one transaction;
+# if another writer was faster, they are proposed and checked once more, now with the database held. An invalid change
+# never gets a version. Threads may share a registry.
 
 T = TypeVar("T")
 
@@ -73,7 +183,7 @@ class Applied:
     """
 
     deployment: Deployment
-    changes: tuple[Change, ...] = ()
+    changes: tuple[DeploymentChange, ...] = ()
     problems: tuple[Problem, ...] = ()
 
     @property
@@ -196,11 +306,11 @@ class Registry:
 
     # ── changes ──
 
-    def plan(self, folder: Deployment, allowed: Allowed = USUAL) -> Applied:
+    def plan(self, folder: Deployment, allowed: ChangeOptions = USUAL) -> Applied:
         """What :meth:`apply` would change; raises what it would raise."""
         state = self._current()
         proposal = propose_folder(state, folder, {}, allowed)
-        changes = difference(_before(state), proposal.deployment)
+        changes = diff_deployments(_before(state), proposal.deployment)
         return Applied(deployment=state.deployment, changes=changes, problems=proposal.problems)
 
     def apply(
@@ -210,8 +320,8 @@ class Registry:
         reason: str = "",
         *,
         written: Mapping[Key, Written] = MappingProxyType({}),
-        allowed: Allowed = USUAL,
-        start: Start | None = None,
+        allowed: ChangeOptions = USUAL,
+        start: PolicyStart | None = None,
     ) -> Applied:
         """Put what the folder declares in force in place of what it declared before; what others declared stays.
 
@@ -259,14 +369,14 @@ class Registry:
         *,
         who: str,
         reason: str = "",
-        allowed: Allowed = USUAL,
-        start: Start | None = None,
+        allowed: ChangeOptions = USUAL,
+        start: PolicyStart | None = None,
     ) -> Applied:
         """A new object, as a document in the syntax of the project's files declares it; where a policy starts."""
         return self._single(lambda state: propose_added(state, Key(kind, name), document, allowed, start), who, reason)
 
     def alter(
-        self, kind: Kind, name: str, document: Document, *, who: str, reason: str = "", allowed: Allowed = USUAL
+        self, kind: Kind, name: str, document: Document, *, who: str, reason: str = "", allowed: ChangeOptions = USUAL
     ) -> Applied:
         """Another body for an object that :meth:`add` made."""
         return self._single(lambda state: propose_altered(state, Key(kind, name), document, allowed), who, reason)
@@ -301,7 +411,7 @@ class Registry:
         """What :meth:`change_scopes` would change; raises what it would raise."""
         state = self._applied(self._current())
         proposal, problems = propose_scopes(state, operation, by, epoch)
-        changes = difference(state.deployment, proposal.deployment)
+        changes = diff_deployments(state.deployment, proposal.deployment)
         return Applied(deployment=state.deployment, changes=changes, problems=problems)
 
     def shape(self, shapes: Mapping[str, Shape | None], *, who: str, reason: str = "") -> Applied:
@@ -384,5 +494,33 @@ def _before(state: State) -> Deployment | None:
     return state.deployment if state.version else None
 
 
-def _difference(old: State, new: State) -> tuple[Change, ...]:
-    return () if old is new else difference(_before(old), new.deployment)
+def _difference(old: State, new: State) -> tuple[DeploymentChange, ...]:
+    return () if old is new else diff_deployments(_before(old), new.deployment)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Where the registry of a project is, and opening it.
+
+FILE = Path(".situ") / "registry.db"
+
+
+def open_registry(folder: Path, settings: Settings, *, patience: float = PATIENCE) -> Registry:
+    """The registry that ``registry:`` in situ.yaml names, brought to the format of this release.
+
+    Waits for other writers and servers, here and later, for ``patience`` seconds. :class:`SituError` with D104 if it
+    is locked for longer, D105 if it does not answer, D106 if a newer release wrote it.
+    """
+    address = settings.registry.value
+    embedded = address == "embedded"
+    database = (
+        open_sqlite(folder / FILE, patience=patience) if embedded else open_postgresql(address, patience=patience)
+    )
+    return Registry(database)
+
+
+def current_user() -> str:
+    """Who changes something: the user of the operating system."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container may run as a number without a name
+        return str(os.getuid())

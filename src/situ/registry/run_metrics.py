@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import json
+from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 if TYPE_CHECKING:
-    from situ.deployment import Deployment
-    from situ.deployment.tally import Watched
+    from situ.model import Deployment
+    from situ.stages.detect.situation_events import DetectionStatus
 
-RUNNING, SUSPENDED, STOPPED = "running", "suspended", "stopped"
+
+POLICY_RUNNING, POLICY_SUSPENDED, POLICY_STOPPED = "running", "suspended", "stopped"
 
 _SHOWN = 200  # policies, and push sources, that go to the bus every second
 _ODD = 20  # tests that failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyFigures:
+class PolicyMetrics:
     """Of one policy. Instants are in microseconds since 1970."""
 
-    state: str = RUNNING
+    state: str = POLICY_RUNNING
     reason: str = ""
     """Why it is stopped."""
     settled: int | None = None
@@ -37,7 +40,7 @@ class PolicyFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PushFigures:
+class PushSourceMetrics:
     """Of one push source that policies listen to."""
 
     events: int = 0
@@ -63,7 +66,7 @@ class FailedTest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SituationFigures:
+class DetectionMetrics:
     """Of all policies. ``late`` are events that came too late for a policy at least."""
 
     running: int = 0
@@ -73,24 +76,25 @@ class SituationFigures:
     opened: int = 0
     detections: int = 0
     late: int = 0
-    policies: Mapping[str, PolicyFigures] = field(default_factory=dict)
-    push: Mapping[str, PushFigures] = field(default_factory=dict)
+    policies: Mapping[str, PolicyMetrics] = field(default_factory=dict)
+    push: Mapping[str, PushSourceMetrics] = field(default_factory=dict)
     failures: tuple[FailedTest, ...] = ()
 
     def __bool__(self) -> bool:
         """Whether there are policies at all."""
         return bool(self.policies)
 
-    def shortened(self) -> SituationFigures:
+    def shortened(self) -> DetectionMetrics:
         """For the bus: of very many policies those that most is to be said of. Sums count all."""
         policies = sorted(
-            self.policies.items(), key=lambda item: (item[1].state == RUNNING, -item[1].opened, -item[1].late, item[0])
+            self.policies.items(),
+            key=lambda item: (item[1].state == POLICY_RUNNING, -item[1].opened, -item[1].late, item[0]),
         )
         push = sorted(self.push.items(), key=lambda item: (-item[1].events, item[0]))
         return replace(self, policies=dict(policies[:_SHOWN]), push=dict(push[:_SHOWN]), failures=self.failures[:_ODD])
 
     @classmethod
-    def from_json(cls, value: Any) -> SituationFigures:
+    def from_json(cls, value: Any) -> DetectionMetrics:
         """What ``asdict`` gave; ValueError if it cannot have."""
         try:
             return msgspec.convert(value, cls)
@@ -98,15 +102,15 @@ class SituationFigures:
             raise ValueError(str(error)) from None
 
 
-def situation_figures(deployment: Deployment, watched: Watched, now: int) -> SituationFigures:
+def detection_metrics(deployment: Deployment, watched: DetectionStatus, now: int) -> DetectionMetrics:
     """How the policies of a deployment are."""
     policies = _policies(deployment, watched, now)
     tally = watched.tally
     failures = sorted(tally.failures.items(), key=lambda item: (-item[1].count, item[0]))
-    return SituationFigures(
-        running=sum(each.state == RUNNING for each in policies.values()),
-        suspended=sum(each.state == SUSPENDED for each in policies.values()),
-        stopped=sum(each.state == STOPPED for each in policies.values()),
+    return DetectionMetrics(
+        running=sum(each.state == POLICY_RUNNING for each in policies.values()),
+        suspended=sum(each.state == POLICY_SUSPENDED for each in policies.values()),
+        stopped=sum(each.state == POLICY_STOPPED for each in policies.values()),
         open=sum(each.open for each in policies.values()),
         opened=sum(tally.opened.values()),
         detections=sum(tally.detections.values()),
@@ -117,16 +121,16 @@ def situation_figures(deployment: Deployment, watched: Watched, now: int) -> Sit
     )
 
 
-def _policies(deployment: Deployment, watched: Watched, now: int) -> dict[str, PolicyFigures]:
+def _policies(deployment: Deployment, watched: DetectionStatus, now: int) -> dict[str, PolicyMetrics]:
 
     tally, progress, detecting = watched.tally, watched.progress, watched.detecting
     settled = progress.watermarks(detecting, now) if detecting is not None else {}
     watches = detecting.watches if detecting is not None else {}
-    found: dict[str, PolicyFigures] = {}
+    found: dict[str, PolicyMetrics] = {}
     for name in sorted({*deployment.policies, *deployment.stopped}):
         kept, watch = progress.policies.get(name), watches.get(name)
-        figures = PolicyFigures(
-            state=SUSPENDED if name in deployment.suspended else RUNNING,
+        figures = PolicyMetrics(
+            state=POLICY_SUSPENDED if name in deployment.suspended else POLICY_RUNNING,
             settled=settled.get(name),
             waits_for=progress.waits_for(detecting, watch, now)
             if detecting is not None and watch is not None
@@ -138,13 +142,13 @@ def _policies(deployment: Deployment, watched: Watched, now: int) -> dict[str, P
         )
         if name in deployment.stopped:
             reasons = "; ".join(f"{each.code.code} {each.message}" for each in deployment.stopped[name].reasons)
-            figures = replace(figures, state=STOPPED, reason=reasons)
+            figures = replace(figures, state=POLICY_STOPPED, reason=reasons)
         found[name] = figures
     return found
 
 
-def _push(watched: Watched, now: int) -> dict[str, PushFigures]:
-    from situ.deployment.tally import Odd
+def _push(watched: DetectionStatus, now: int) -> dict[str, PushSourceMetrics]:
+    from situ.stages.detect.situation_events import Anomaly
 
     tally, progress, detecting = watched.tally, watched.progress, watched.detecting
     if detecting is None:
@@ -153,10 +157,10 @@ def _push(watched: Watched, now: int) -> dict[str, PushFigures]:
     for watch in detecting.watches.values():
         for name, patience in watch.patience.items():
             idle[name] = max(idle.get(name, 0), patience.idle)
-    found: dict[str, PushFigures] = {}
+    found: dict[str, PushSourceMetrics] = {}
     for name in detecting.push:
-        heard, odd = progress.heard_of(name), tally.unknown.get(name, Odd())
-        found[name] = PushFigures(
+        heard, odd = progress.heard_of(name), tally.unknown.get(name, Anomaly())
+        found[name] = PushSourceMetrics(
             events=tally.events.get(name, 0),
             heard=heard.heard if heard is not None else None,
             latest=heard.time if heard is not None else None,
@@ -165,3 +169,123 @@ def _push(watched: Watched, now: int) -> dict[str, PushFigures]:
             sample=odd.sample,
         )
     return found
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What a run says about itself every second: how much came in and went out, what waits, how much memory it takes.
+#
+# Plain data, on the bus under ``figures.<engine>`` for whoever asks (``situ status``), and in the hands of the live
+# view. Counts are those of this run, from its start on.
+
+STARTING, RUNNING, WAITING, STOPPING, STOPPED = "starting", "running", "waiting for the bus", "stopping", "stopped"
+
+METRICS_PREFIX = "figures."
+"""What keys of figures on the bus begin with; the engine's name follows."""
+
+_WINDOW = 5.0  # seconds over which rates are taken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunMetrics:
+    """One look at a run. Instants are in microseconds since 1970, sizes in bytes."""
+
+    engine: str
+    state: str = STARTING
+    pid: int = 0
+    version: int = 0
+    """Of the deployment the engine works with; 0 before its first."""
+    started: int = 0
+    at: int = 0
+    taken: int = 0
+    """Events that were accepted into the root log."""
+    delivered: int = 0
+    dead: int = 0
+    taken_rate: float = 0.0
+    delivered_rate: float = 0.0
+    waiting: int = 0
+    """Messages that clients sent and the engine has not taken yet."""
+    batch: float = 0.0
+    """Seconds the last batch took; 0 for an engine that takes events one by one."""
+    restarts: int = 0
+    clients: int = 0
+    """Clients that are connected."""
+    types: Mapping[str, int] = field(default_factory=dict)
+    """Events accepted, by type."""
+    subscriptions: Mapping[str, int] = field(default_factory=dict)
+    """Events delivered, by subscription."""
+    codes: Mapping[str, int] = field(default_factory=dict)
+    """Dead letters, by code."""
+    origins: Mapping[str, int] = field(default_factory=dict)
+    """Events accepted that came in other terms than root's, as `TYPE CONTEXT`."""
+    terms: Mapping[str, str] = field(default_factory=dict)
+    """The contexts of those of the subscriptions that are in other terms than root's."""
+    originals: Mapping[str, int] = field(default_factory=dict)
+    """Events that those of their own context got as they were sent, by context."""
+    converted: Mapping[str, int] = field(default_factory=dict)
+    """Events put in the terms of a context, by context: each once, however many get it."""
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """Events that subscriptions did not want to get although they match, as `SUBSCRIPTION REASON`."""
+    failures: Mapping[str, int] = field(default_factory=dict)
+    """What failed in a way that nobody foresaw and is no event of a client, by what it was; the log has how."""
+    refused: Mapping[str, int] = field(default_factory=dict)
+    """Messages of clients that the router refused or reported, by code."""
+    memory: Mapping[str, int] = field(default_factory=dict)
+    situations: DetectionMetrics = field(default_factory=DetectionMetrics)
+    """How policies are, if there are some."""
+
+    @property
+    def seconds(self) -> float:
+        """How long the run has lasted."""
+        return max(self.at - self.started, 0) / 1e6
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def encode(self) -> bytes:
+        """For the bus: of long lists only the names with the highest counts."""
+        subscriptions = _highest(self.subscriptions)
+        terms = {name: context for name, context in self.terms.items() if name in subscriptions}
+        short = replace(
+            self,
+            types=_highest(self.types),
+            origins=_highest(self.origins),
+            dropped=_highest(self.dropped),
+            subscriptions=subscriptions,
+            terms=terms,
+            situations=self.situations.shortened(),
+        )
+        return json.dumps(short.as_json(), separators=(",", ":")).encode()
+
+
+def decode_metrics(text: bytes) -> RunMetrics | None:
+    """The figures that a run wrote; None if they are those of another release or none at all."""
+    try:
+        found = json.loads(text)
+        known = {each.name for each in fields(RunMetrics)}
+        if "situations" in found:
+            found["situations"] = DetectionMetrics.from_json(found["situations"])
+        return RunMetrics(**{name: value for name, value in found.items() if name in known})
+    except (ValueError, TypeError, AttributeError):
+        return None
+
+
+class EventRates:
+    """Events a second, over the last few seconds."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int, int]] = deque()
+
+    def add(self, now: float, taken: int, delivered: int) -> tuple[float, float]:
+        """Note the counts of now; the rates of both."""
+        seen = self._seen
+        seen.append((now, taken, delivered))
+        while len(seen) > 2 and now - seen[0][0] > _WINDOW:
+            seen.popleft()
+        at, first_taken, first_delivered = seen[0]
+        if now <= at:
+            return 0.0, 0.0
+        return round((taken - first_taken) / (now - at), 1), round((delivered - first_delivered) / (now - at), 1)
+
+
+def _highest(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_SHOWN])

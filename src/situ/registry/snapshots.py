@@ -1,28 +1,121 @@
-"""Deployments on the bus: copies for the engines, which watch one key and fetch what it names.
+"""Which engines are alive, which deployment each of them works with, and what ails it; as keys on the bus.
 
-The registry's database is the truth; what is here can be made again from it, and is when a run starts. ``deployments``
-holds every version that an engine may still need, ``registry/current`` says which is in force and never goes back.
+An engine writes ``engine.<name>`` again and again while it lives, ``adopted.<name>`` when it begins to work with
+another deployment, and ``troubles.<name>`` while it goes on without something it needs. That one lives is seen from its
+key changing, not from clocks, which machines do not share.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, suppress
+import os
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from situ.bus.interface import Bus, Entry
-from situ.bus.names import DEPLOYMENTS, REGISTRY
-from situ.catalogue import BUS_AHEAD, DEPLOYMENT_DAMAGED, OTHER_REVISION, UNKNOWN_DEPLOYMENT
-from situ.errors import SituError
-from situ.registry.engines import adopted_versions
+from situ.bus.interface import Bus, KeyEntry
+from situ.event.subjects import DEPLOYMENTS, REGISTRY, BusNames
+from situ.lang.catalogue import BUS_AHEAD, DEPLOYMENT_DAMAGED, OTHER_REVISION, UNKNOWN_DEPLOYMENT
+from situ.lang.problems import SituError
 
 if TYPE_CHECKING:
-    from situ.deployment import Deployment
+    from situ.model import Deployment
     from situ.registry.registry import Registry
-    from situ.visibility.graph import ScopeGraph
+    from situ.scopes.graph import ScopeGraph
+
+
+_ENGINE = "engine."
+_ADOPTED = "adopted."
+TROUBLES = "troubles."
+REFRESH = 1.0
+SILENCE = 5.0
+"""Seconds without a sign of life after which an engine is not waited for."""
+
+_LOOK_AGAIN = 0.05
+
+
+async def report_adopted(bus: Bus, engine: str, version: int) -> None:
+    """From now on this engine works with this version."""
+    from situ.model import canonical
+
+    await bus.put(BusNames(bus.zone).metrics, f"{_ADOPTED}{engine}", canonical({"version": version}).encode())
+
+
+async def adopted_versions(bus: Bus) -> Mapping[str, int]:
+    """What every engine works with, or did when it was last heard of."""
+    entries = await bus.entries(BusNames(bus.zone).metrics, _ADOPTED)
+    return {each.key.removeprefix(_ADOPTED): int(json.loads(each.value)["version"]) for each in entries if each.value}
+
+
+async def report_troubles(bus: Bus, engine: str, texts: Sequence[str]) -> None:
+    """What this engine goes on without, and why; nothing if all is well."""
+    bucket, key = BusNames(bus.zone).metrics, f"{TROUBLES}{engine}"
+    await (bus.put(bucket, key, json.dumps(list(texts)).encode()) if texts else bus.remove(bucket, key))
+
+
+async def troubles_of(bus: Bus) -> Mapping[str, tuple[str, ...]]:
+    """What ails engines, by their names."""
+    entries = await bus.entries(BusNames(bus.zone).metrics, TROUBLES)
+    return {each.key.removeprefix(TROUBLES): tuple(json.loads(each.value)) for each in entries if each.value}
+
+
+async def refresh_engine(bus: Bus, engine: str, about: Mapping[str, Any] | None = None) -> None:
+    """One sign of life."""
+    from situ.model import canonical
+
+    value = canonical({"pid": os.getpid(), **(about or {})}).encode()
+    await bus.put(BusNames(bus.zone).metrics, f"{_ENGINE}{engine}", value)
+
+
+@asynccontextmanager
+async def engine_alive(bus: Bus, engine: str, *, every: float = REFRESH) -> AsyncIterator[None]:
+    """Signs of life of this engine as long as the block runs; its end is told, too."""
+
+    async def refresh() -> None:
+        while True:
+            with suppress(SituError):  # a bus that is away comes back, and others see the silence
+                await refresh_engine(bus, engine)
+            await asyncio.sleep(every)
+
+    await refresh_engine(bus, engine)
+    task = asyncio.create_task(refresh())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        with suppress(SituError):
+            await bus.remove(BusNames(bus.zone).metrics, f"{_ENGINE}{engine}")
+
+
+async def wait_adopted(bus: Bus, version: int, timeout: float = 10.0) -> tuple[str, ...]:
+    """Wait until all engines that live work with this version or a newer one; names of those that do not in time."""
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + timeout
+    seen: dict[str, tuple[int, float]] = {}
+    while True:
+        adopted = await adopted_versions(bus)
+        behind: list[str] = []
+        for entry in await bus.entries(BusNames(bus.zone).metrics, _ENGINE):
+            engine = entry.key.removeprefix(_ENGINE)
+            if seen.get(engine, (-1, 0.0))[0] != entry.revision:
+                seen[engine] = (entry.revision, clock())
+            if adopted.get(engine, 0) < version and clock() - seen[engine][1] < SILENCE:
+                behind.append(engine)
+        if not behind or clock() >= deadline:
+            return tuple(sorted(behind))
+        await asyncio.sleep(_LOOK_AGAIN)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Deployments on the bus: copies for the engines, which watch one key and fetch what it names.
+#
+# The registry's database is the truth; what is here can be made again from it, and is when a run starts.
+# ``deployments`` holds every version that an engine may still need, ``registry/current`` says which is in force and
+# never goes back.
 
 CURRENT = "current"
 _OLDEST = "oldest"
@@ -42,7 +135,7 @@ class Current:
 
 def encode_deployment(deployment: Deployment) -> tuple[bytes, str]:
     """The canonical form of a deployment, and its digest."""
-    from situ.deployment import canonical
+    from situ.model import canonical
     from situ.registry.objects import digest_of
 
     value = deployment.as_json()
@@ -58,7 +151,7 @@ def encode_deployment(deployment: Deployment) -> tuple[bytes, str]:
 
 def decode_deployment(content: bytes, version: int) -> Deployment:
     """The deployment of this version; :class:`SituError` with D113 if the content is none."""
-    from situ.deployment import Deployment
+    from situ.model import Deployment
 
     try:
         deployment = Deployment.from_json(json.loads(content))
@@ -76,7 +169,7 @@ async def current_deployment(bus: Bus) -> Current | None:
 
 async def publish_deployment(bus: Bus, deployment: Deployment) -> None:
     """Put a deployment on the bus, and in force unless a newer one is. To repeat it changes nothing."""
-    from situ.deployment import canonical
+    from situ.model import canonical
 
     content, digest = await asyncio.to_thread(encode_deployment, deployment)
     name = str(deployment.version)
@@ -103,14 +196,14 @@ async def publish_deployment(bus: Bus, deployment: Deployment) -> None:
 
 async def fetch_scopes(bus: Bus, epoch: int) -> ScopeGraph | None:
     """The scopes of an epoch; None if the bus has them no more. They stay as long as the log may: for good."""
-    from situ.deployment.past_scopes import decode_scopes, scopes_name
+    from situ.model.deployment import decode_scopes, scopes_name
 
     return decode_scopes(await bus.get_object(DEPLOYMENTS, scopes_name(epoch)))
 
 
 async def _publish_scopes(bus: Bus, deployment: Deployment) -> None:
     """What was stamped in an epoch is decided by its scopes for as long as there is any of it."""
-    from situ.deployment.past_scopes import encode_scopes, scopes_name
+    from situ.model.deployment import encode_scopes, scopes_name
 
     name = scopes_name(deployment.epoch)
     if await bus.get_object(DEPLOYMENTS, name) is None:
@@ -119,7 +212,7 @@ async def _publish_scopes(bus: Bus, deployment: Deployment) -> None:
 
 async def fetch_deployment(bus: Bus, version: int | None = None) -> Deployment:
     """The deployment of this version, or the one in force; version 0, with nothing in it, if there is none yet."""
-    from situ.deployment import Deployment
+    from situ.model import Deployment
 
     known = None
     if version is None:
@@ -214,7 +307,7 @@ def _had(registry: Registry, deployment: Deployment, known: Current) -> bool:
     return False
 
 
-def _current(entry: Entry | None) -> Current | None:
+def _current(entry: KeyEntry | None) -> Current | None:
     if entry is None or entry.value is None:
         return None
     value = json.loads(entry.value)

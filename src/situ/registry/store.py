@@ -6,18 +6,25 @@ Every function works inside a transaction of its caller. Checks nothing: what is
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, func, or_, select, tuple_, update
+from sqlalchemy import Connection, Row, Select, and_, bindparam, delete, func, or_, select, tuple_, update
 
-from situ.deployment import canonical
-from situ.deployment.numbering import NO_NUMBERING, Numbering
-from situ.registry.objects import Key, Object
-from situ.registry.tables import CHANGE, DEPLOYMENT, DEPLOYMENT_OBJECT, NUMBER, OBJECT, STATE
-from situ.tags import TagSet
+from situ.lang.catalogue import NAME_NOT_POSSIBLE, PRINCIPAL_EXISTS, UNKNOWN_PRINCIPAL
+from situ.lang.problems import SituError
+from situ.lang.tags import TagSet
+from situ.model import canonical
+from situ.protocol.permissions import CLIENT, BusPrincipal
+from situ.registry.database import CHANGE, DEPLOYMENT, DEPLOYMENT_OBJECT, NUMBER, OBJECT, PRINCIPAL, STATE, Database
+from situ.registry.objects import SCOPES, Key, Object
+from situ.routing.model import NAME
+from situ.scopes.diff import ScopeDifference, diff_scopes
+from situ.scopes.graph import NO_SCOPES, ScopeGraph
+from situ.scopes.json_form import scopes_from_json
+from situ.scopes.stamp_codec import NO_NUMBERING, StampNumbers
 
 FILTERS, TAGS, SEAL = "filter", "tags", "seal"
 """What is numbered: filters of scopes by their texts, tag sets by their canonical form; and the one secret that numbers
@@ -207,7 +214,7 @@ def write_next(
     connection.execute(CHANGE.insert(), recorded)
 
 
-def numbers(connection: Connection) -> Numbering:
+def numbers(connection: Connection) -> StampNumbers:
     """The numbers that were ever given."""
     found: dict[str, list[str]] = {FILTERS: [], TAGS: [], SEAL: []}
     for row in connection.execute(select(NUMBER).order_by(NUMBER.c.space, NUMBER.c.number)):
@@ -215,7 +222,7 @@ def numbers(connection: Connection) -> Numbering:
     if not found[TAGS]:  # there never were scopes, so nothing is sealed
         return NO_NUMBERING
     tags = (TagSet.from_json(json.loads(text)) for text in found[TAGS])
-    return Numbering.of_texts(found[FILTERS], tags, "".join(found[SEAL]))
+    return StampNumbers.of_texts(found[FILTERS], tags, "".join(found[SEAL]))
 
 
 def seal(connection: Connection) -> str:
@@ -224,7 +231,7 @@ def seal(connection: Connection) -> str:
     return str(connection.execute(asked).scalar_one())
 
 
-def add_numbers(connection: Connection, before: Numbering, after: Numbering) -> None:
+def add_numbers(connection: Connection, before: StampNumbers, after: StampNumbers) -> None:
     """Store the numbers that were given since."""
     texts = after.filters.texts()
     given = [
@@ -290,3 +297,201 @@ def _object(row: Row[Any]) -> Object:
 def _chunks(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
     for start in range(0, len(keys), _CHUNK):
         yield keys[start : start + _CHUNK]
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The audit record of scopes: every epoch there was, who made it, when, and what was different since.
+#
+# What changed is worked out from the documents themselves, all of which the registry keeps.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epoch:
+    """One change of the scopes. ``epoch`` is None where it took all of them away."""
+
+    epoch: int | None
+    before: int | None
+    at: datetime
+    who: str
+    deployment: int
+    reason: str
+    difference: ScopeDifference
+    suspended: tuple[Key, ...] = ()
+    """The declarations that lost their right with it."""
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "epoch": self.epoch,
+            "before": self.before,
+            "at": self.at.isoformat(),
+            "who": self.who,
+            "deployment": self.deployment,
+            "reason": self.reason,
+            "narrows": self.difference.narrows,
+            "changes": [
+                {"kind": each.kind, "what": list(each.what), "before": each.before, "after": each.after}
+                | {"narrows": each.narrows}
+                for each in self.difference.changes
+            ],
+            "suspended": [{"kind": key.kind, "name": key.name} for key in self.suspended],
+        }
+
+
+def epochs(connection: Connection, limit: int) -> list[Epoch]:
+    """The latest changes, newest first."""
+    key = Key("scopes", SCOPES)
+    recorded = changes(connection, limit=limit, key=key)
+    if not recorded:
+        return []
+    documents = bodies(connection, key)
+    lost = suspended_by(connection, min(each.deployment for each in recorded))
+    return [
+        Epoch(
+            epoch=each.after,
+            before=each.before,
+            at=each.at,
+            who=each.who,
+            deployment=each.deployment,
+            reason=each.reason,
+            difference=diff_scopes(_graph(documents, each.before), _graph(documents, each.after)),
+            suspended=tuple(lost.get(each.deployment, ())),
+        )
+        for each in recorded
+    ]
+
+
+def _graph(documents: dict[int, str], version: int | None) -> ScopeGraph:
+    body = "" if version is None else documents.get(version, "")
+    return scopes_from_json(json.loads(body)) if body else NO_SCOPES
+
+
+def suspended_by(connection: Connection, since: int) -> dict[int, list[Key]]:
+    """Deployment, from this one on → what it suspended."""
+    same = and_(OBJECT.c.kind == CHANGE.c.kind, OBJECT.c.name == CHANGE.c.name, OBJECT.c.version == CHANGE.c.to_version)
+    asked = (
+        select(CHANGE.c.deployment, CHANGE.c.kind, CHANGE.c.name)
+        .select_from(CHANGE.join(OBJECT, same))
+        .where(OBJECT.c.state == SUSPENDED, CHANGE.c.deployment >= since)
+        .order_by(CHANGE.c.kind, CHANGE.c.name)
+    )
+    found: dict[int, list[Key]] = {}
+    for row in connection.execute(asked):
+        found.setdefault(row.deployment, []).append(Key(row.kind, row.name))
+    return found
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What a part of Situ writes down to go on with after a restart: values by key, all of one step or none.
+
+_FORMAT = 1
+
+
+class KeptState:
+    """The values of one part. A value is JSON."""
+
+    def __init__(self, database: Database, part: str) -> None:
+        self._database = database
+        self._part = part
+
+    def read(self) -> dict[str, Any]:
+        """Everything that is kept."""
+        with self._database.reading() as connection:
+            asked = select(STATE.c.key, STATE.c.value).where(STATE.c.part == self._part, STATE.c.version == _FORMAT)
+            return {key: json.loads(value) for key, value in connection.execute(asked)}
+
+    def keep(self, values: Mapping[str, Any]) -> None:
+        """It is there for the next process when this returns; None: there is nothing under the key any more."""
+        if not values:
+            return
+        rows = [
+            {"part": self._part, "key": key, "version": _FORMAT, "value": canonical(value)}
+            for key, value in values.items()
+            if value is not None
+        ]
+        with self._database.writing() as connection:
+            gone = delete(STATE).where(STATE.c.part == self._part, STATE.c.key == bindparam("gone"))
+            connection.execute(gone, [{"gone": key} for key in values])
+            if rows:
+                connection.execute(STATE.insert(), rows)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Who is let in: clients with keys of their own, added, given new keys, and removed.
+#
+# The registry keeps public keys only, and every one there ever was: who made it, when, and who ended it. It does not
+# say what a client sees; scopes do.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """A client that is let in, by this key since then; ``version`` counts its keys."""
+
+    principal: BusPrincipal
+    version: int
+    at: datetime
+    who: str
+
+    @property
+    def name(self) -> str:
+        return self.principal.name
+
+
+class Principals:
+    """The principals of a registry, which opened the database."""
+
+    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
+        self._database = database
+        self._clock = clock
+
+    def list(self) -> tuple[Admitted, ...]:
+        """Who is let in now, by name."""
+        with self._database.reading() as connection:
+            asked = select(PRINCIPAL).where(PRINCIPAL.c.ended.is_(None)).order_by(PRINCIPAL.c.name)
+            return tuple(_admitted(row) for row in connection.execute(asked))
+
+    def add(self, name: str, key: str, *, who: str) -> Admitted:
+        """A new client; D115 if there is one of this name, D117 if none can have it."""
+        if not NAME.fullmatch(name):
+            raise SituError(NAME_NOT_POSSIBLE(name=name[:100], reason="it is part of a subject on the bus"))
+        with self._database.writing() as connection:
+            if _current(connection, name) is not None:
+                raise SituError(PRINCIPAL_EXISTS(name=name))
+            return self._insert(connection, name, key, who)
+
+    def rotate(self, name: str, key: str, *, who: str) -> Admitted:
+        """Another key for a client: the one before opens nothing any more. D116 if there is no such client."""
+        with self._database.writing() as connection:
+            self._end(connection, name, who)
+            return self._insert(connection, name, key, who)
+
+    def remove(self, name: str, *, who: str) -> None:
+        """Let a client in no more. D116 if there is no such client."""
+        with self._database.writing() as connection:
+            self._end(connection, name, who)
+
+    def _insert(self, connection: Connection, name: str, key: str, who: str) -> Admitted:
+        highest = select(func.max(PRINCIPAL.c.version)).where(PRINCIPAL.c.name == name)
+        version = (connection.execute(highest).scalar_one() or 0) + 1
+        at = self._clock()
+        row = {"name": name, "version": version, "key": key, "rights": CLIENT, "at": at, "who": who}
+        connection.execute(PRINCIPAL.insert().values(**row))
+        return Admitted(principal=BusPrincipal(name=name, key=key), version=version, at=at, who=who)
+
+    def _end(self, connection: Connection, name: str, who: str) -> None:
+        there = _current(connection, name)
+        if there is None:
+            known = tuple(connection.execute(select(PRINCIPAL.c.name).where(PRINCIPAL.c.ended.is_(None))).scalars())
+            raise SituError(UNKNOWN_PRINCIPAL(name=name, known=tuple(sorted(known))[:8]))
+        row = (PRINCIPAL.c.name == name) & (PRINCIPAL.c.version == there.version)
+        connection.execute(update(PRINCIPAL).where(row).values(ended=self._clock(), ended_by=who))
+
+
+def _current(connection: Connection, name: str) -> Admitted | None:
+    asked = select(PRINCIPAL).where(PRINCIPAL.c.name == name, PRINCIPAL.c.ended.is_(None))
+    row = connection.execute(asked).one_or_none()
+    return None if row is None else _admitted(row)
+
+
+def _admitted(row: Row[tuple[object, ...]]) -> Admitted:
+    principal = BusPrincipal(name=row.name, key=row.key, rights=row.rights)
+    return Admitted(principal=principal, version=row.version, at=row.at, who=row.who)

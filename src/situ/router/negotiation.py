@@ -1,9 +1,4 @@
-"""Negotiation as a router hosts it: one queue of inputs, the machine, and what it wants done.
-
-What the machine keeps is in the registry before anything of the same step is told; what was told and perhaps not heard
-is told again after a restart. Shapes that change close together become one version of the deployment. Which profiles
-matter to whom follows from the deployment, and is worked out only where somebody speaks of quality at all.
-"""
+"""Shapes on their way into force: those that change close together become one version of the deployment."""
 
 from __future__ import annotations
 
@@ -15,49 +10,102 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from situ.bus.interface import Ack, Bus, Serving
-from situ.bus.names import Names
-from situ.deployment import Deployment
-from situ.deployment.relevance import Pools
-from situ.edge import early_calls
-from situ.edge.early_calls import EarlyCalls
-from situ.edge.mistakes import Mistakes
-from situ.edge.quality_answers import Answers
-from situ.edge.quality_calls import Calls
-from situ.edge.reshaping import Reshaping
-from situ.edge.strategies import load_strategies
-from situ.errors import Problem, SituError
+from situ.bus.failure_log import InternalErrors
+from situ.bus.interface import Bus, Serving, StoreAck
 from situ.event.message import Message
-from situ.overlay.effects import Negotiate, Presence
-from situ.overlay.messages import FromRouter, Nack
-from situ.overlay.quality_messages import AskQuality, QualityAck
-from situ.quality.effects import Keep, Reply, Shaped, Tell, Wake
-from situ.quality.expectation import Expectation
-from situ.quality.inputs import (
+from situ.event.subjects import BusNames
+from situ.lang.problems import Problem, SituError
+from situ.model import Deployment
+from situ.protocol.effects import Negotiate, Presence
+from situ.protocol.messages import AskQuality, FromRouter, Nack, QualityAck
+from situ.quality.measurement.meter import MeasuredPublishers
+from situ.quality.measurement.panes import Pane
+from situ.quality.model.declarations import Expectation, Profile
+from situ.quality.model.json_form import expectation_as_json, profile_as_json
+from situ.quality.model.shapes import Shape
+from situ.quality.negotiation.inputs_and_effects import (
     Came,
     Deployed,
     Gone,
     Input,
     Measured,
+    NotifyClient,
     Providing,
     Relevance,
+    Reply,
     Restored,
     Retracting,
     Revising,
+    ShapesChanged,
+    StoreValues,
     Tick,
+    Wake,
 )
-from situ.quality.json_form import expectation_as_json, profile_as_json
-from situ.quality.negotiator import new_state, step
-from situ.quality.panes import Pane
-from situ.quality.profile import Profile
-from situ.quality.shape import Shape
-from situ.quality.state import Held, Known
-from situ.quality.whom import Whom
+from situ.quality.negotiation.negotiator import new_state, step
+from situ.quality.negotiation.state import ExpectationRecord, ProfileRecord
 from situ.registry import Registry
+from situ.router import quality_calls as early_calls
+from situ.router.quality_calls import EarlyCalls, QualityAnswers, QualityCalls, RelevantProfiles
+from situ.router.strategy_plugins import load_strategies
 
 _log = logging.getLogger("situ.quality")
-_PART = "quality"
+_TOGETHER = 0.02
 _PAUSE = 0.5
+
+
+class ShapeRollout:
+    """Of one zone. ``shape`` has shapes be in force, None for a subscription that has one no more."""
+
+    def __init__(self, shape: Callable[[dict[str, Shape | None]], Awaitable[None]]) -> None:
+        self.shape = shape
+        self._shapes: dict[str, Shape | None] = {}
+        self._reshaped = asyncio.Event()
+        self.mistakes = InternalErrors(_log)
+
+    def put(self, shapes: Mapping[str, Shape | None]) -> None:
+        if shapes:
+            self._shapes.update(shapes)
+            self._reshaped.set()
+
+    async def run(self) -> None:
+        """For ever: have what has come together be in force."""
+        while True:
+            await self._reshaped.wait()
+            await asyncio.sleep(_TOGETHER)
+            self._reshaped.clear()
+            shapes, self._shapes = self._shapes, {}
+            try:
+                await self._put_in_force(shapes)
+            except SituError as error:
+                _log.warning("shapes are not in force yet: %s", error)
+                self._shapes = {**shapes, **self._shapes}
+                self._reshaped.set()
+                await asyncio.sleep(_PAUSE)
+
+    async def _put_in_force(self, shapes: dict[str, Shape | None]) -> None:
+        """All at once; where that goes wrong, one by one: what is wrong with one must not hold up the others. It is
+        tried again when it has become another, or when the router is started."""
+        try:
+            await self.shape(shapes)
+        except SituError:
+            raise
+        except Exception as error:  # noqa: BLE001 - see above
+            if len(shapes) == 1:
+                failure = self.mistakes.note(error, "quality shape")
+                _log.error("mistake %s: the shape of %s is not in force", failure.id, next(iter(shapes)))
+                return
+            for id, shape in shapes.items():
+                await self._put_in_force({id: shape})
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Negotiation as a router hosts it: one queue of inputs, the machine, and what it wants done.
+#
+# What the machine keeps is in the registry before anything of the same step is told; what was told and perhaps not
+# heard is told again after a restart. Shapes that change close together become one version of the deployment. Which
+# profiles matter to whom follows from the deployment, and is worked out only where somebody speaks of quality at all.
+
+_PART = "quality"
 _MOST_TOLD = 10
 """Things that are wrong with one call."""
 
@@ -93,7 +141,7 @@ class _GraceOver:
 _Given = Input | Negotiate | Deployment | _LookAgain | _GraceOver
 
 
-class QualityHost:
+class NegotiationHost:
     """Negotiation in one zone."""
 
     def __init__(
@@ -102,24 +150,24 @@ class QualityHost:
         registry: Registry,
         answer: Callable[[int, FromRouter], Awaitable[None]],
         shape: Callable[[dict[str, Shape | None]], Awaitable[None]],
-        measure: Callable[[Whom], Awaitable[None]],
+        measure: Callable[[MeasuredPublishers], Awaitable[None]],
     ) -> None:
         self.dropped: Callable[[], Mapping[str, int]] = dict
         """What shaping dropped so far, by subscription and reason; the engine knows."""
         self._bus = bus
-        self._names = Names(bus.zone)
+        self._names = BusNames(bus.zone)
         self._kept = registry.kept(_PART)
         self._answer = answer
-        self.reshaping = Reshaping(shape)
+        self.reshaping = ShapeRollout(shape)
         self._measure = measure
-        self._measured: Whom | None = None
+        self._measured: MeasuredPublishers | None = None
         """Whose events are measured."""
         self._state = new_state(load_strategies())
         self._queue: asyncio.Queue[_Given] = asyncio.Queue()
         self._deployment = Deployment()
         self._in_use = False
         """Whether anybody speaks of quality."""
-        self._pools: Pools | None = None
+        self._pools: RelevantProfiles | None = None
         self._of: dict[int, tuple[str, int]] = {}
         """Ticket → the kind of message that asked, and its number."""
         self._early = EarlyCalls()
@@ -128,7 +176,7 @@ class QualityHost:
         self._awaited: set[str] = set()
         """Who was here when the router ended, by what was kept, and has not come back yet."""
         self._serving: Serving | None = None
-        self.mistakes = Mistakes(_log)
+        self.mistakes = InternalErrors(_log)
 
     # ── beginning and end ──
 
@@ -200,7 +248,7 @@ class QualityHost:
     def _await_those_of_before(self) -> None:
         """Who was here when the router ended is taken to be here for as long as a lost link is waited for."""
         state = self._state
-        known: list[Held | Known] = [*state.expectations.values(), *state.profiles.values()]
+        known: list[ExpectationRecord | ProfileRecord] = [*state.expectations.values(), *state.profiles.values()]
         self._awaited = state.here | {each.client for each in known if not each.declared}
         wait = self._deployment.settings.overlay.child_grace.total_seconds()
         self._grace = asyncio.get_running_loop().call_later(wait, self._queue.put_nowait, _GraceOver())
@@ -221,7 +269,7 @@ class QualityHost:
     async def _step(self, given: Input) -> None:
         told, changes_publishers = [], self._changes_publishers(given)
         for effect in step(self._state, given, time.time()):
-            if isinstance(effect, Tell):
+            if isinstance(effect, NotifyClient):
                 told.append((effect, await self._tell(effect)))
             else:
                 await self._do(effect)
@@ -233,7 +281,7 @@ class QualityHost:
 
     async def _have_measured(self) -> None:
         """Engines measure those who have told what they can do, and nobody else."""
-        whom = Whom.of(each.profile for each in self._state.profiles.values())
+        whom = MeasuredPublishers.of(each.profile for each in self._state.profiles.values())
         if self._state.begun and whom != self._measured:
             await self._measure(whom)
             self._measured = whom
@@ -251,7 +299,7 @@ class QualityHost:
 
     async def _work_out(self) -> None:
         self._in_use = True
-        self._pools = await asyncio.to_thread(Pools.of, self._deployment, self._pools)
+        self._pools = await asyncio.to_thread(RelevantProfiles.of, self._deployment, self._pools)
         relevance = await asyncio.to_thread(self._pools.relevance)
         had_begun = self._state.begun
         await self._step(Deployed(quality=self._deployment.quality, relevance=relevance))
@@ -277,10 +325,10 @@ class QualityHost:
             return
         try:
             if isinstance(message, AskQuality):
-                body, text = Answers(self._state, self.dropped()).to_client(call.client, message)
+                body, text = QualityAnswers(self._state, self.dropped()).to_client(call.client, message)
                 await self._answer(call.ticket, QualityAck(req=message.req, body=body, text=text))
                 return
-            given = Calls(self._pools, self._state).read(call.ticket, call.client, message)
+            given = QualityCalls(self._pools, self._state).read(call.ticket, call.client, message)
         except SituError as error:
             await self._refuse(call, error.problems)
             return
@@ -318,7 +366,7 @@ class QualityHost:
         """A question of somebody who may know everything: no client can write to this subject."""
         try:
             asked = json.loads(message.body or b"{}")
-            body, text = Answers(self._state, self.dropped()).to_operator(asked)
+            body, text = QualityAnswers(self._state, self.dropped()).to_operator(asked)
             said: dict[str, Any] = {"body": body, "text": text}
         except Exception as error:  # noqa: BLE001 - mistakes of ours are answered, too
             problem = (
@@ -329,18 +377,18 @@ class QualityHost:
 
     # ── effects ──
 
-    async def _do(self, effect: Keep | Shaped | Reply | Wake) -> None:
+    async def _do(self, effect: StoreValues | ShapesChanged | Reply | Wake) -> None:
         match effect:
-            case Keep():
+            case StoreValues():
                 await self._keep(effect)
-            case Shaped():
+            case ShapesChanged():
                 self.reshaping.put(effect.shapes)
             case Reply():
                 await self._reply(effect)
             case Wake():
                 self._wake(effect.at)
 
-    async def _keep(self, effect: Keep) -> None:
+    async def _keep(self, effect: StoreValues) -> None:
         """Nothing is told before it is kept, however long that takes."""
         while True:
             try:
@@ -350,11 +398,11 @@ class QualityHost:
                 _log.warning("what was negotiated is not kept yet: %s", error)
             await asyncio.sleep(_PAUSE)
 
-    async def _tell(self, effect: Tell) -> asyncio.Future[Ack]:
+    async def _tell(self, effect: NotifyClient) -> asyncio.Future[StoreAck]:
         subject = self._names.feedback(effect.kind, effect.client)
         return await self._bus.store(Message(subject=subject, body=json.dumps(effect.message.as_json()).encode()))
 
-    async def _until_told(self, effect: Tell, stored: asyncio.Future[Ack]) -> None:
+    async def _until_told(self, effect: NotifyClient, stored: asyncio.Future[StoreAck]) -> None:
         while True:
             try:
                 await stored

@@ -13,22 +13,23 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from situ.bus.interface import Bus
-from situ.bus.names import Names
-from situ.deployment import Deployment
-from situ.deployment.former_terms import in_terms_of_now
-from situ.deployment.plan import Plan, compile_plan
-from situ.edge.epochs import learn_epochs
-from situ.edge.interpret import word
-from situ.edge.root_log import place, read_lines
-from situ.edge.route import route
 from situ.event.message import PLACES, join_lines
 from situ.event.row import Row
 from situ.event.seal import Seal
-from situ.overlay.messages import History, HistoryAck
+from situ.event.subjects import BusNames
+from situ.lang.problems import SituError
+from situ.model import Deployment
+from situ.protocol.effects import Look
+from situ.protocol.messages import Describe, Explain, FromRouter, History, HistoryAck, Nack
+from situ.registry.past_scopes import learn_epochs
+from situ.router.declarations import TypeDescriptions
+from situ.router.explain_visibility import VisibilityExplainer
+from situ.routing.model import Subscription
 from situ.sources import Source, Table
 from situ.sources.table import Keyed
-from situ.subscription.model import Subscription
-from situ.tables.in_use import TablesInUse
+from situ.stages.plan import Plan, compile_plan, interpret_out, route
+from situ.stages.root_log import place, read_lines, upgrade_message
+from situ.tables.cache import TablesInUse
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_EVENTS = 2000
@@ -50,7 +51,7 @@ class HistoryReader:
         self._tables = TablesInUse(folder)
         self._sources: Mapping[str, Source] = {}
         self._keyed: dict[str, set[Keyed]] = {}
-        self._stream = Names(bus.zone).root_stream
+        self._stream = BusNames(bus.zone).root_stream
         self._plans: dict[Subscription, Plan] = {}
 
     async def page(self, asked: History, wanted: Subscription, deployment: Deployment) -> HistoryAck:
@@ -67,7 +68,7 @@ class HistoryReader:
         found: list[bytes] = []
         size = 0
         async for stored in self._bus.read(self._stream, seq, state.last):
-            rows, lines = read_lines(in_terms_of_now(stored, plan.interpretation))
+            rows, lines = read_lines(upgrade_message(stored, plan.interpretation))
             await learn_epochs(self._bus, plan, rows)
             first = skip if stored.seq == seq else 0
             matching = [each for each in _matching(rows, lines, stored.seq, wanted, plan) if each[0] >= first]
@@ -137,7 +138,7 @@ def _matching(
     routed = route(rows, plan)
     if not routed.durable and not routed.live:
         return []
-    worded = word(rows, place(rows, lines, seq), routed, plan)
+    worded = interpret_out(rows, place(rows, lines, seq), routed, plan)
     found = {index: line for index, _, line in worded.durable} | {index: line for index, _, _, line in worded.live}
     return [(number, found[number]) for number in sorted(found)]
 
@@ -155,3 +156,50 @@ def _place(mark: str, seal: Seal | None) -> int | None:
         return int(mark) if mark.isascii() and mark.isdigit() and len(mark) < 20 else None
     kind, after = seal.opened(mark) or (None, 0)
     return after if kind == _CURSOR else None
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What clients ask a router: what types are, why they see something or not, and what there was before they came.
+
+_AT_ONCE = 4
+"""Questions for which the log is read; others wait."""
+
+
+class ClientQueries:
+    """To one router. ``folder`` is the project's."""
+
+    def __init__(self, bus: Bus, folder: Path) -> None:
+        self.describing = TypeDescriptions()
+        self._history = HistoryReader(bus, folder)
+        self._explaining = VisibilityExplainer(bus)
+        self._reading = asyncio.Semaphore(_AT_ONCE)
+        self._deployment = Deployment()
+
+    def adopt(self, deployment: Deployment) -> None:
+        self._deployment = deployment
+        self.describing.adopt(deployment)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._history.close)
+
+    async def answer(self, effect: Look) -> FromRouter:
+        asked = effect.message
+        if isinstance(asked, Describe):
+            return self.describing.describe(asked, effect.client)
+        try:
+            async with self._reading:
+                if isinstance(asked, Explain):
+                    return await self._explaining.answer(effect.client, asked, self._deployment)
+                assert effect.wanted is not None
+                return await self._page(asked, effect.wanted)
+        except SituError as error:
+            problem, of = error.problems[0], type(asked).__name__
+            return Nack(of=of, req=asked.req, code=error.code, message=problem.message, hint=problem.hint)
+
+    async def _page(self, asked: History, wanted: Subscription) -> HistoryAck:
+        """A page by the scopes that are in force when it is sent."""
+        while True:
+            deployment = self._deployment
+            page = await self._history.page(asked, wanted, deployment)
+            if self._deployment.epoch == deployment.epoch:
+                return page

@@ -1,9 +1,4 @@
-"""The router as a process hosts it: takes messages from the bus, runs the machine, does what it says.
-
-On a Spark zone it stores what clients send, unopened, in the ingress stream; on an edge zone it hands it to the edge
-engine in the same process. Everything goes through one queue of inputs, so the machine sees one thing at a time; what
-takes long (storing, the registry, history) is under way meanwhile and comes back as an input.
-"""
+"""Where what clients publish goes: to the edge engine in the same process, or unopened into the ingress stream."""
 
 from __future__ import annotations
 
@@ -18,32 +13,30 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from situ.bus.consumer_proxy import TAKE, ConsumerProxy
+from situ.bus.event_loop import end
+from situ.bus.failure_log import InternalErrors
 from situ.bus.interface import Bus, Serving
-from situ.bus.measured import tell_measured
-from situ.bus.names import Names
-from situ.bus.permissions import may_be_answered
-from situ.bus.taking import TAKE, Desk
-from situ.catalogue import ENGINE_FAILED, NAME_OF_POLICY, NO_RIGHT, STORE_UNAVAILABLE, TOO_MUCH_AT_ONCE
-from situ.deployment import Deployment
-from situ.edge.client_queues import ClientQueues, QueueLimits
-from situ.edge.consumers import DurableConsumers
-from situ.edge.declarations import Declarations
-from situ.edge.describing import terms_of
-from situ.edge.ending import end
+from situ.bus.measurement import publish_measured
 from situ.edge.engine import EdgeEngine
-from situ.edge.handing_over import HandingOver
-from situ.edge.mistakes import Mistakes
-from situ.edge.quality_host import QualityHost
-from situ.edge.questions import Questions
-from situ.edge.storing import Storing
-from situ.edge.suspending import suspended_in
-from situ.errors import Problem, SituError
 from situ.event.message import (
+    CLIENT,
+    CONTEXT,
+    COUNT,
+    DEPLOYMENT,
+    ID,
+    KEY,
     MESSAGE,
+    RECEIVED,
     REPLY,
     Message,
+    message_id,
 )
-from situ.overlay.effects import (
+from situ.event.subjects import BusNames, shard_of
+from situ.lang.catalogue import ENGINE_FAILED, NAME_OF_POLICY, NO_RIGHT, STORE_UNAVAILABLE, TOO_MUCH_AT_ONCE
+from situ.lang.problems import Problem, SituError
+from situ.model import Deployment
+from situ.protocol.effects import (
     Adopted,
     Answer,
     Declaration,
@@ -74,25 +67,91 @@ from situ.overlay.effects import (
     Timer,
     Withdraw,
 )
-from situ.overlay.messages import (
-    Connect,
-    Disconnect,
-    FromClient,
-    FromRouter,
-    FullList,
-    Loss,
-    Nack,
-    Publish,
-)
-from situ.overlay.router import leave, step
-from situ.overlay.state import State
-from situ.overlay.wire import CLIENT_KINDS, Malformed, decode_from_client, encode, session_of
-from situ.quality.shape import Shape
-from situ.quality.whom import Whom
+from situ.protocol.messages import Connect, Disconnect, FromClient, FromRouter, FullList, Loss, Nack, Publish
+from situ.protocol.permissions import may_be_answered
+from situ.protocol.router_machine import leave, step
+from situ.protocol.router_state import RouterState
+from situ.protocol.wire import CLIENT_KINDS, Malformed, decode_from_client, encode, session_of
+from situ.quality.measurement.meter import MeasuredPublishers
+from situ.quality.model.shapes import Shape
 from situ.registry import Registry
-from situ.registry.engines import adopted_versions, engine_alive, report_adopted, wait_adopted
-from situ.registry.snapshots import fetch_deployment, watch_deployments
-from situ.subscription.model import ROOT
+from situ.registry.snapshots import (
+    adopted_versions,
+    engine_alive,
+    fetch_deployment,
+    report_adopted,
+    wait_adopted,
+    watch_deployments,
+)
+from situ.router.client_queues import ClientQueues, QueueLimits
+from situ.router.declarations import DeclarationQueue, suspended_declarations, terms_of
+from situ.router.delivery_guard import DeliveryGuard, DurableConsumers
+from situ.router.negotiation import NegotiationHost
+from situ.router.queries import ClientQueries
+from situ.routing.model import ROOT
+
+
+class IngressStore:
+    """Of one router. What came of it is put to ``tell`` when it is known."""
+
+    def __init__(
+        self, bus: Bus, router: str, engine: EdgeEngine | None, tell: Callable[[Stored | StoreFailed], None]
+    ) -> None:
+        self._bus = bus
+        self._names = BusNames(bus.zone)
+        self._router = router
+        self._engine = engine
+        self._tell = tell
+        self._deployment = Deployment()
+
+    def adopt(self, deployment: Deployment) -> None:
+        self._deployment = deployment
+
+    async def store(self, effect: Store) -> None:
+        received = time.time_ns() // 1000
+        ticket = effect.ticket
+        if self._engine is not None:
+            taken = await self._engine.take(effect.key, effect.count, effect.body, received)
+            taken.add_done_callback(lambda done: self._stored(ticket, done))
+            return
+        client = effect.key.client
+        headers = {
+            CLIENT: client,
+            **self._stamp_of(client),
+            RECEIVED: str(received),
+            KEY: str(effect.key),
+            COUNT: str(effect.count),
+            ID: message_id(effect.key, effect.count),
+        }
+        message = Message(subject=self._names.raw(self._router, shard_of(client)), headers=headers, body=effect.body)
+        stored = await self._bus.store(message, lane=client)
+        stored.add_done_callback(lambda done: self._stored(ticket, done))
+
+    def _stamp_of(self, client: str) -> dict[str, str]:
+        """In whose terms the client speaks, and which deployment knows them."""
+        deployment = self._deployment
+        known = deployment.clients.get(client)
+        if known is None or known.context == ROOT:
+            return {CONTEXT: ROOT}
+        return {CONTEXT: deployment.contexts.by_id[known.context].name, DEPLOYMENT: str(deployment.version)}
+
+    def _stored(self, ticket: int, done: asyncio.Future[Any]) -> None:
+        if done.cancelled():
+            self._tell(StoreFailed(ticket=ticket, reason="the router is ending"))
+        elif (error := done.exception()) is not None:
+            reason = error.problems[0].message.rstrip(".") if isinstance(error, SituError) else str(error)
+            self._tell(StoreFailed(ticket=ticket, reason=reason))
+        else:
+            result = done.result()
+            self._tell(Stored(ticket=ticket, dead=result if isinstance(result, tuple) else ()))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The router as a process hosts it: takes messages from the bus, runs the machine, does what it says.
+#
+# On a Spark zone it stores what clients send, unopened, in the ingress stream; on an edge zone it hands it to the edge
+# engine in the same process. Everything goes through one queue of inputs, so the machine sees one thing at a time;
+# what takes long (storing, the registry, history) is under way meanwhile and comes back as an input.
 
 _log = logging.getLogger("situ.router")
 _ADOPT_WITHIN = 10.0
@@ -130,8 +189,8 @@ class Router:
         self._bus = bus
         self._registry = registry
         self._engine = engine
-        self._names = Names(bus.zone)
-        self._state = State(zone=bus.zone, router=router, incarnation=time.time_ns() // 1_000_000)
+        self._names = BusNames(bus.zone)
+        self._state = RouterState(zone=bus.zone, router=router, incarnation=time.time_ns() // 1_000_000)
         self._deployment = Deployment()
         self._fresh: Deployment | None = None
         self._inputs: deque[Input] = deque()
@@ -141,18 +200,18 @@ class Router:
         """Ticket of what is done for a client → the client."""
         self._some = asyncio.Event()
         self._ended_by: asyncio.Future[None] | None = None
-        self.mistakes = Mistakes(_log)
+        self.mistakes = InternalErrors(_log)
         self._replies: dict[int, str] = {}
         self._tickets = 0
         self._consumers = DurableConsumers(bus)
-        self._handing = HandingOver(bus)
-        self._desk = Desk(bus, self._handing)
-        self._storing = Storing(bus, router, engine, self._put)
-        self._questions = Questions(bus, folder)
-        self._declarations = Declarations(
+        self._handing = DeliveryGuard(bus)
+        self._desk = ConsumerProxy(bus, self._handing)
+        self._storing = IngressStore(bus, router, engine, self._put)
+        self._questions = ClientQueries(bus, folder)
+        self._declarations = DeclarationQueue(
             bus, registry, self._put, self._declared, self._questions.describing, drains=engine is None
         )
-        self.quality = QualityHost(bus, registry, self._answer, self._shape, self._measure)
+        self.quality = NegotiationHost(bus, registry, self._answer, self._shape, self._measure)
         """Negotiation: told what engines measure, too."""
         self._newest = 0
         self._news = asyncio.Event()
@@ -553,9 +612,9 @@ class Router:
         await self._consumers.ensure(replace(self._deployment, shapes=kept))
         await self._declarations.shape(shapes)
 
-    async def _measure(self, whom: Whom) -> None:
+    async def _measure(self, whom: MeasuredPublishers) -> None:
         """Have engines measure what these publish."""
-        await tell_measured(self._bus, whom)
+        await publish_measured(self._bus, whom)
         if self._engine is not None:
             self._engine.measure(whom)
 
@@ -595,7 +654,7 @@ class Router:
         before = self._deployment.version or (await adopted_versions(self._bus)).get(self.name, deployment.version)
         lost = await asyncio.to_thread(self._registry.suspended_between, before, deployment.version)
         await self._consumers.drop(key.name for key in lost if key.kind == "subscription")
-        return suspended_in(deployment, await asyncio.to_thread(self._registry.suspended))
+        return suspended_declarations(deployment, await asyncio.to_thread(self._registry.suspended))
 
     async def _follow(self) -> None:
         async for current in watch_deployments(self._bus):

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from functools import wraps
 from importlib.metadata import EntryPoints, entry_points
 
-from situ.quality.declared import STRATEGIES
-from situ.quality.problem import Decide, Plan, Problem
+from situ.quality.model.allocation_problem import AllocationPlan, AllocationProblem, Decide
+from situ.quality.model.declarations import STRATEGIES
 
 GROUP = "situ.strategies"
 """The group of entry points by which those of other packages are found."""
@@ -25,9 +25,9 @@ def known_strategies() -> tuple[str, ...]:
 
 def load_strategies() -> Mapping[str, Decide]:
     """All there are, by their names. When one of another package fails, the log tells why."""
-    from situ.quality.strategies.named import NAMED  # a check needs the names alone
+    from situ.quality.allocation.strategies import BUILT_IN_STRATEGIES
 
-    return {**{each.name: _telling(each.name, each.load()) for each in _others()}, **NAMED}
+    return {**{each.name: _telling(each.name, each.load()) for each in _others()}, **BUILT_IN_STRATEGIES}
 
 
 def _others() -> EntryPoints:
@@ -37,7 +37,7 @@ def _others() -> EntryPoints:
 
 def _telling(name: str, decide: Decide) -> Decide:
     @wraps(decide)
-    def telling(problem: Problem) -> Plan:
+    def telling(problem: AllocationProblem) -> AllocationPlan:
         try:
             return decide(problem)
         except Exception:

@@ -1,5 +1,5 @@
 """What clients announce to publish, and what they ask for."""
 
-from situ.subscription.model import Advertisement, Client, Clients, Subscription
+from situ.routing.model import Advertisement, ClientDeclaration, Clients, Subscription
 
-__all__ = ["Advertisement", "Client", "Clients", "Subscription"]
+__all__ = ["Advertisement", "ClientDeclaration", "Clients", "Subscription"]

@@ -11,15 +11,14 @@ from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Protocol
 
-from situ.catalogue import NO_SUCH_DECLARATION, NOT_AS_ADVERTISED
-from situ.errors import Problem
-from situ.event.isolation import failed
+from situ.event.failures import failed
 from situ.event.lines import encode_row
-from situ.event.row import Bad, Row, errors_of
-from situ.subscription.model import Advertisement
-from situ.types.model import supertypes
-from situ.types.reserved import RESERVED_EVENTS
-from situ.types.table import Types
+from situ.event.row import BadRow, Row, errors_of
+from situ.lang.catalogue import NO_SUCH_DECLARATION, NOT_AS_ADVERTISED
+from situ.lang.problems import Problem
+from situ.lang.types.model import supertypes
+from situ.lang.types.table import RESERVED_EVENTS, Types
+from situ.routing.model import Advertisement
 
 STAGE = "stamp"
 
@@ -34,7 +33,7 @@ _MOST_REMEMBERED = 100_000
 _MOST_NAMED = 5
 
 
-class Promises(Protocol):
+class AdvertisementConditions(Protocol):
     """What advertisements say of their events beside the type."""
 
     @property
@@ -48,7 +47,7 @@ class Promises(Protocol):
         """What that is, as it is written."""
 
 
-class Stamp:
+class AdvertisementCheck:
     """The advertisements of one deployment; knows the answer for (client, type, advertisement) once it was asked."""
 
     def __init__(
@@ -56,7 +55,7 @@ class Stamp:
         types: Types,
         advertisements: Mapping[str, Advertisement],
         policies: Mapping[str, frozenset[str]] = MappingProxyType({}),
-        promises: Promises | None = None,
+        promises: AdvertisementConditions | None = None,
     ) -> None:
         """``policies``: the types that each of them publishes; ``promises`` are those of the advertisements."""
         self._promises = promises if promises is not None and promises.promising else None
@@ -75,9 +74,9 @@ class Stamp:
             self._of_client.setdefault(each.client, []).append(each)
         self._known.clear()
 
-    def each(self, rows: Iterable[Row | Bad]) -> list[Row | Bad]:
+    def each(self, rows: Iterable[Row | BadRow]) -> list[Row | BadRow]:
         """The rows with their advertisements, or why they have none; what was bad before stays as it is."""
-        stamped: list[Row | Bad] = []
+        stamped: list[Row | BadRow] = []
         client = type_ = ad = ""
         found: str | Problem = ""
         for row in rows:
@@ -105,22 +104,22 @@ class Stamp:
                 stamped.append(_refused(row, found))
         return stamped if self._promises is None else self._held_to(self._promises, stamped)
 
-    def learn_promises(self, promises: Promises) -> None:
+    def learn_promises(self, promises: AdvertisementConditions) -> None:
         """What those say that were learnt."""
         self._promises = promises if promises.promising else None
 
-    def _held_to(self, promises: Promises, rows: list[Row | Bad]) -> list[Row | Bad]:
+    def _held_to(self, promises: AdvertisementConditions, rows: list[Row | BadRow]) -> list[Row | BadRow]:
         for place, row in enumerate(rows):
             if type(row) is not Row or row.ad not in promises.promising:
                 continue
             try:
                 if not promises.kept(row.ad, row):
-                    rows[place] = _refused(row, not_promised(row.ad, promises.said(row.ad)))
+                    rows[place] = _refused(row, filter_not_met(row.ad, promises.said(row.ad)))
             except Exception as error:  # noqa: BLE001 - of this event, and of no other
                 rows[place] = failed(row, STAGE, error)
         return rows
 
-    def stamp(self, row: Row) -> Row | Bad:
+    def stamp(self, row: Row) -> Row | BadRow:
         """The same for one row."""
         return self.each([row])[0]
 
@@ -181,7 +180,7 @@ def not_of_type(type: str, ad: str, advertised: str) -> Problem:
     )
 
 
-def not_promised(ad: str, where: str) -> Problem:
+def filter_not_met(ad: str, where: str) -> Problem:
     """The filter of its advertisement is not true for the event."""
     return NOT_AS_ADVERTISED(
         reason=f"is not as `{ad}` advertises: `{where}` is not true for it",
@@ -189,8 +188,8 @@ def not_promised(ad: str, where: str) -> Problem:
     )
 
 
-def _refused(row: Row, problem: Problem) -> Bad:
-    return Bad(
+def _refused(row: Row, problem: Problem) -> BadRow:
+    return BadRow(
         pos=row.pos,
         client=row.client,
         incarnation=row.incarnation,

@@ -1,34 +1,104 @@
-"""What is wanted: the filters that subscriptions have in common, the groups they form, and how that changes.
-
-Values that are not changed once made: a change gives new ones, which share with the old what stayed the same.
-"""
+"""Targets: who hangs from a filter, in the form in which deliveries name them."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import lru_cache
+from typing import Any, Protocol
 
-from situ.errors import Problem, SituError
-from situ.expr.limits import Limits
-from situ.expr.scope import Definition
-from situ.expr.simplify import simplify
-from situ.expr.spelling import spell
-from situ.expr.tree import Node
-from situ.subscription.filter import Filter, read_filter
-from situ.subscription.model import ROOT, Subscription
-from situ.subscription.shapes import Shapes
-from situ.subscription.targets import Targets, group_of, targets_of
-from situ.tags import NO_TAGS, TagSet
-from situ.types.table import Types
-from situ.types.undeclared import not_declared
+from situ.lang.expr.limits import ExpressionLimits
+from situ.lang.expr.scope import Definition
+from situ.lang.expr.simplify import simplify
+from situ.lang.expr.syntax import spell
+from situ.lang.expr.tree import Node
+from situ.lang.problems import Problem, SituError
+from situ.lang.tags import NO_TAGS, TagSet
+from situ.lang.types.lookup import not_declared
+from situ.lang.types.table import Types
+from situ.routing.filter import Filter, FilterTemplates, read_filter
+from situ.routing.model import ROOT, Subscription
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryTargets:
+    """Ids of delivery groups, in order; and clients, in order, each with the names of its volatile subscriptions."""
+
+    durable: tuple[str, ...] = ()
+    live: tuple[tuple[str, str], ...] = ()
+
+
+NO_TARGETS = DeliveryTargets()
+
+
+@lru_cache(maxsize=200_000)
+def group_id(types: tuple[str, ...], where: str, context: str = ROOT, scopes: TagSet = NO_TAGS, alone: str = "") -> str:
+    """The id of the group of durable subscriptions to these types with this filter, the same in every process.
+
+    ``alone``: the subscription that has a group of its own.
+    """
+    content: dict[str, Any] = {"types": sorted(types), "where": spell(where)}
+    if context != ROOT:
+        content["context"] = context
+    if scopes != NO_TAGS:
+        content["scopes"] = scopes.as_json()
+    if alone:
+        content["subscription"] = alone
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def group_of(subscription: Subscription) -> str:
+    """The delivery group of a durable subscription."""
+    alone = subscription.id if subscription.shaped else ""
+    return group_id(subscription.types, subscription.where, subscription.context, subscription.scopes, alone)
+
+
+def targets_of(subscriptions: Iterable[Subscription]) -> DeliveryTargets:
+    groups: set[str] = set()
+    clients: dict[str, list[str]] = {}
+    for each in subscriptions:
+        if each.durable:
+            groups.add(group_of(each))
+        else:
+            clients.setdefault(each.client, []).append(each.name)
+    live = tuple((client, ",".join(sorted(names))) for client, names in sorted(clients.items()))
+    return DeliveryTargets(tuple(sorted(groups)), live)
+
+
+def merge(several: Iterable[DeliveryTargets]) -> DeliveryTargets:
+    """All of them together, each group and each subscription once."""
+    given = [each for each in several if each is not NO_TARGETS]
+    if len(given) < 2:
+        return given[0] if given else NO_TARGETS
+    groups = {group for each in given for group in each.durable}
+    clients: dict[str, list[str]] = {}
+    for each in given:
+        for client, names in each.live:
+            clients.setdefault(client, []).append(names)
+    live = tuple(
+        (
+            client,
+            names[0] if len(names) == 1 else ",".join(sorted({name for each in names for name in each.split(",")})),
+        )
+        for client, names in sorted(clients.items())
+    )
+    return DeliveryTargets(tuple(sorted(groups)), live)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What is wanted: the filters that subscriptions have in common, the groups they form, and how that changes.
+#
+# Values that are not changed once made: a change gives new ones, which share with the old what stayed the same.
 
 _SPARE_TEXTS = 1000
 _MOST_MEDIATED = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class DeliveryGroup:
     """Durable subscriptions that want the same: what is delivered to one is delivered to all."""
 
     id: str
@@ -41,7 +111,7 @@ class Group:
     """Where they are wanted from."""
 
 
-class Mediator(Protocol):
+class FilterRewriter(Protocol):
     """Says what a subscription in the terms of a context asks of events of this zone. Equal ones say the same."""
 
     def conditions(self, subscription: Subscription) -> Mapping[str, Node]:
@@ -52,15 +122,15 @@ class Mediator(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class FilterReader:
     """All that the meaning of a filter's text depends on; and what the texts mean that were read."""
 
     types: Types
     functions: Mapping[str, Definition]
-    limits: Limits
-    mediator: Mediator | None = None
+    limits: ExpressionLimits
+    mediator: FilterRewriter | None = None
     texts: dict[tuple[str, str], Node] = field(default_factory=dict, compare=False)
-    shapes: Shapes = field(default_factory=Shapes, compare=False)
+    shapes: FilterTemplates = field(default_factory=FilterTemplates, compare=False)
     mediated: dict[tuple[str, tuple[str, ...], str], Mapping[str, Node]] = field(default_factory=dict, compare=False)
 
     def conditions(self, subscription: Subscription) -> Mapping[str, Node]:
@@ -91,39 +161,39 @@ class Meaning:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SharedFiltersChange:
     """What is wanted from now on, and the filters that came and went."""
 
-    wanted: Wanted
+    wanted: SharedFilters
     added: tuple[Filter, ...] = ()
     removed: tuple[Filter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SharedFilters:
     """Subscriptions by id; filters by type and condition, by type, and with whoever hangs from them."""
 
-    meaning: Meaning
+    meaning: FilterReader
     subscriptions: Mapping[str, Subscription] = field(default_factory=dict)
     filters: Mapping[tuple[str, Node], Filter] = field(default_factory=dict)
     by_type: Mapping[str, Mapping[Filter, None]] = field(default_factory=dict)
     members: Mapping[Filter, Mapping[str, Subscription]] = field(default_factory=dict)
-    targets: Mapping[Filter, Targets] = field(default_factory=dict)
-    groups: Mapping[str, Group] = field(default_factory=dict)
+    targets: Mapping[Filter, DeliveryTargets] = field(default_factory=dict)
+    groups: Mapping[str, DeliveryGroup] = field(default_factory=dict)
 
     def filter(self, subscription: Subscription, type: str) -> Filter:
         return self.filters[type, self.meaning.conditions(subscription)[type]]
 
-    def changed(self, subscriptions: Mapping[str, Subscription]) -> Change:
+    def changed(self, subscriptions: Mapping[str, Subscription]) -> SharedFiltersChange:
         """What is wanted if these are all subscriptions."""
         before = self.subscriptions
         come = [each for id, each in subscriptions.items() if _differ(before.get(id), each)]
         gone = [each for id, each in before.items() if _differ(subscriptions.get(id), each)]
-        return self._apply(subscriptions, come, gone) if come or gone else Change(self)
+        return self._apply(subscriptions, come, gone) if come or gone else SharedFiltersChange(self)
 
     def _apply(
         self, subscriptions: Mapping[str, Subscription], come: list[Subscription], gone: list[Subscription]
-    ) -> Change:
+    ) -> SharedFiltersChange:
         filters, members, targets = dict(self.filters), dict(self.members), dict(self.targets)
         touched: dict[Filter, dict[str, Subscription]] = {}
 
@@ -152,7 +222,7 @@ class Wanted:
             targets.pop(dead, None)
             del filters[dead.type, dead.node]
         self._drop_texts(subscriptions, len(filters))
-        wanted = Wanted(
+        wanted = SharedFilters(
             self.meaning,
             dict(subscriptions),
             filters,
@@ -161,7 +231,7 @@ class Wanted:
             targets,
             self._groups(come, gone),
         )
-        return Change(wanted, added, removed)
+        return SharedFiltersChange(wanted, added, removed)
 
     def _types(self, added: tuple[Filter, ...], removed: tuple[Filter, ...]) -> dict[str, Mapping[Filter, None]]:
         result = dict(self.by_type)
@@ -175,7 +245,7 @@ class Wanted:
             del copied[each.type][each]
         return result
 
-    def _groups(self, come: list[Subscription], gone: list[Subscription]) -> dict[str, Group]:
+    def _groups(self, come: list[Subscription], gone: list[Subscription]) -> dict[str, DeliveryGroup]:
         groups = dict(self.groups)
         touched: dict[str, set[str]] = {}
         examples: dict[str, Subscription] = {}
@@ -189,7 +259,7 @@ class Wanted:
         for id, members in touched.items():
             if members:
                 example = examples[id]
-                groups[id] = Group(
+                groups[id] = DeliveryGroup(
                     id=id,
                     types=tuple(sorted(example.types)),
                     where=spell(example.where),

@@ -1,21 +1,133 @@
-"""Shapes: filters that differ only in the texts they compare with are read and checked once.
-
-``room = 'r1' AND floor = 2`` and ``room = 'r2' AND floor = 2`` have one shape. It is read with a mark in the place of
-each text, which occurs nowhere else; if each mark is found again just once, as a constant that something is compared
-with, then nothing depended on what it was, and the other filters of the shape are had by putting their texts in. That
-is far cheaper than reading them, and matters where thousands of clients each ask for an id of their own.
-"""
+"""A filter, compiled: what is to be looked up in the index, and a function that decides."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
-from situ.errors import SituError
-from situ.expr.tree import Compare, In, Literal, Node, rebuild, walk
+from situ.lang.catalogue import ALWAYS_TRUE, FILTER_INVALID, NEVER_TRUE
+from situ.lang.documents import ScalarNode
+from situ.lang.expr.checker.check import check_bounded
+from situ.lang.expr.emit.python import compile_test
+from situ.lang.expr.faults import Faults
+from situ.lang.expr.format import print_literal
+from situ.lang.expr.limits import ExpressionLimits
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.expr.scope import Definition, event_scope
+from situ.lang.expr.simplify import simplify
+from situ.lang.expr.syntax import locate_in
+from situ.lang.expr.tree import TRUE, Compare, In, Literal, Node, Read, rebuild, walk
+from situ.lang.problems import Problems, SituError
+from situ.lang.types.model import BOOLEAN, Struct
+from situ.lang.types.table import Types
+from situ.routing.normal_form import Conjunction, normal_form
 
-Read = Callable[[str], Node]
+
+class Filter:
+    """A condition on events of one type and its subtypes. Two are equal only if they are the same."""
+
+    __slots__ = ("_test", "conjunctions", "data", "envelope", "node", "type")
+
+    def __init__(self, type: str, node: Node) -> None:
+        self.type = type
+        self.node = node
+        self.conjunctions: tuple[Conjunction, ...] = normal_form(node)
+        reads = [each for each in walk(node) if isinstance(each, Read)]
+        self.envelope: frozenset[str] = frozenset(each.path[0] for each in reads if each.variable == "event")
+        """The attributes of the envelope it reads."""
+        below = [each.path for each in reads if each.variable == "data"]
+        self.data: frozenset[str] | None = frozenset(path[0] for path in below) if all(below) else None
+        """The attributes of the data it reads, by the first step; None: the data as a whole."""
+        self._test: Callable[[Any, Any], Any] | None = None
+
+    @property
+    def always(self) -> bool:
+        return () in self.conjunctions
+
+    def test(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> bool:
+        """Whether the condition is true; not if it is false, null or fails."""
+        run = self._test
+        if run is None:
+            run = self._test = compile_test(self.node, ("event", "data")).call
+        try:
+            return bool(run(event, data))
+        except FAILURES:
+            return False
+
+
+def read_filter(
+    subscription: str,
+    event: Struct,
+    where: str,
+    types: Types,
+    functions: Mapping[str, Definition],
+    limits: ExpressionLimits,
+) -> Node:
+    """The condition that a text means for events of this type; :class:`SituError` if it means none."""
+    if not where:
+        return TRUE
+    scope = event_scope(event, types=types, functions=functions, limits=limits, extensions=True)
+    checked = check_bounded(where, scope, locate_in(where), BOOLEAN)
+    if checked.node is None:
+        raise SituError(
+            *(
+                FILTER_INVALID(each.location, cause=each, subscription=subscription, type=event.name)
+                for each in checked.problems
+                if each.is_error
+            )
+        )
+    return checked.node
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Filters of subscriptions: does one type for an event, and can it be anything but always or never true?
+
+
+def check_filter(
+    subscription: str,
+    where: ScalarNode,
+    event: Struct,
+    types: Types,
+    functions: Mapping[str, Definition],
+    problems: Problems,
+    limits: ExpressionLimits,
+    faults: Faults,
+) -> None:
+    """Check a filter for events of one type; subtypes have all its attributes, so it holds for them, too."""
+    scope = event_scope(event, types=types, functions=functions, limits=limits, extensions=True)
+    checked = check_bounded(where.text, scope, where.locate, BOOLEAN)
+    problems.extend(
+        FILTER_INVALID(problem.location, cause=problem, subscription=subscription, type=event.name)
+        if problem.is_error
+        else problem
+        for problem in checked.problems
+        if not faults.explain(problem, event)
+    )
+    if checked.node is None:
+        return
+    simplified = simplify(checked.node)
+    if not isinstance(simplified, Literal):
+        return
+    place = where.location
+    if simplified.value is True:
+        problems.add(ALWAYS_TRUE(place, subscription=subscription, type=event.name))
+    else:
+        shown = print_literal(simplified.value)
+        problems.add(NEVER_TRUE(place, subscription=subscription, type=event.name, simplified=shown))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Shapes: filters that differ only in the texts they compare with are read and checked once.
+#
+# ``room = 'r1' AND floor = 2`` and ``room = 'r2' AND floor = 2`` have one shape. It is read with a mark in the place
+# of each text, which occurs nowhere else; if each mark is found again just once, as a constant that something is
+# compared with, then nothing depended on what it was, and the other filters of the shape are had by putting their
+# texts in. That is far cheaper than reading them, and matters where thousands of clients each ask for an id of their
+# own.
+
+ReadFilter = Callable[[str], Node]
 """Reads, checks and simplifies the text of a filter."""
 
 _WORD = re.compile(
@@ -33,13 +145,13 @@ _MOST_SHAPES = 10_000
 _MARK = "\ue000"  # for private use: nobody has agreed on what it means
 
 
-class Shapes:
+class FilterTemplates:
     """The shapes that were read; None for those in which the texts matter."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], Node | None] = {}
 
-    def node(self, event: str, where: str, read: Read) -> Node:
+    def node(self, event: str, where: str, read: ReadFilter) -> Node:
         """The simplified condition that the text means for events of this type; ``read`` reads it."""
         taken = _take_apart(where)
         if taken is None:
@@ -60,7 +172,7 @@ class Shapes:
         return _put_in(general, dict(zip(marks, texts, strict=True)))
 
 
-def _general(shape: str, marks: list[str], read: Read) -> Node | None:
+def _general(shape: str, marks: list[str], read: ReadFilter) -> Node | None:
     try:
         node = read(shape)
     except SituError:

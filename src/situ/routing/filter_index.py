@@ -1,24 +1,121 @@
-"""A segment of the index: some filters on one event type, filed where an event that may match them finds them.
+"""Intervals: which of many ranges does a value lie in? A segment tree, built once, searched for one value or many.
 
-Each AND of a filter is filed under one of its conditions, the one that probably lets the fewest events through: an
-attribute that is one of some values, a text that begins like this, a range, an attribute that is absent. An event looks
-up its attributes and gets the filters it may match: *surely*, where the condition was all that is asked, else they are
-tested. What has no such condition is tested against every event; the length of that list is a figure to watch.
+The bounds that occur divide all values into places: each bound itself, and the gaps before, between and behind them.
+A range covers a run of places and is filed under the few nodes of a binary tree that make up this run, so a value is
+found by walking from its place up to the root: a logarithm of steps, whatever the ranges overlap.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
+from situ.event.data_reader import IN_ROWS, Data, envelope_value, read_envelope, row_reader
 from situ.event.instants import microseconds
-from situ.subscription.filter import Filter
-from situ.subscription.intervals import Intervals, Low
-from situ.subscription.normal_form import Absent, Atom, Bound, Conjunction, OneOf, Opaque, Path, Prefix
-from situ.types.model import BOOLEAN, DOUBLE, INT, LONG, Type, plain
+from situ.event.row import Row
+from situ.lang.types.json_codec import TYPE_KEY
+from situ.lang.types.model import BOOLEAN, DOUBLE, INT, LONG, STRING, ListOf, Struct, Type, plain
+from situ.lang.types.table import Types
+from situ.routing.filter import Filter
+from situ.routing.normal_form import Atom, Conjunction, IsAbsent, OneOf, Opaque, Path, Prefix, RangeBound
+
+T = TypeVar("T")
+
+Low = tuple[Any, bool] | None
+"""A bound and whether it is open; None: there is none."""
+
+
+class Intervals(Generic[T]):
+    """Ranges of ordered values, each with something filed under it.
+
+    ``dtype`` says that bounds and values are numbers numpy can hold: then many are searched at once.
+    """
+
+    def __init__(self, ranges: Iterable[tuple[Low, Low, T]], dtype: type[np.float64] | type[np.int64] | None) -> None:
+        ranges = list(ranges)
+        self._bounds = sorted({bound[0] for low, high, _ in ranges for bound in (low, high) if bound is not None})
+        places = 2 * len(self._bounds) + 1
+        self._size = 1 << (places - 1).bit_length() if places > 1 else 1
+        filed: dict[int, list[T]] = {}
+        for low, high, item in ranges:
+            first = 0 if low is None else 2 * self._index(low[0]) + (2 if low[1] else 1)
+            last = places - 1 if high is None else 2 * self._index(high[0]) + (0 if high[1] else 1)
+            for node in self._nodes(first, last):
+                filed.setdefault(node, []).append(item)
+        self._filed = {node: tuple(items) for node, items in filed.items()}
+        self._dtype = dtype
+        if dtype is not None:
+            self._array: npt.NDArray[Any] = np.array(self._bounds, dtype=dtype)
+            self._occupied = np.zeros(2 * self._size, dtype=np.bool_)
+            self._occupied[list(filed)] = True
+
+    def items(self) -> Iterable[T]:
+        """All that is filed here; some of it several times."""
+        return (item for items in self._filed.values() for item in items)
+
+    def at(self, value: Any) -> list[T]:
+        """What is filed under the ranges the value lies in."""
+        index = bisect_left(self._bounds, value)
+        exact = index < len(self._bounds) and self._bounds[index] == value
+        node = self._size + 2 * index + exact
+        found: list[T] = []
+        filed = self._filed
+        while node:
+            if node in filed:
+                found += filed[node]
+            node >>= 1
+        return found
+
+    def at_each(self, values: Sequence[Any]) -> Iterable[tuple[int, tuple[T, ...]]]:
+        """The same for many values, as pairs of a place in ``values`` and what was found there, in pieces."""
+        if self._dtype is None:
+            for place, value in enumerate(values):
+                if found := self.at(value):
+                    yield place, tuple(found)
+            return
+        given = np.array(values, dtype=self._dtype)
+        index = np.searchsorted(self._array, given)
+        node = self._size + 2 * index
+        if len(self._bounds):
+            last = len(self._bounds) - 1
+            node += (index <= last) & (self._array[np.minimum(index, last)] == given)
+        filed = self._filed
+        for _ in range(self._size.bit_length()):
+            places = np.flatnonzero(self._occupied[node])
+            for place, found in zip(places.tolist(), node[places].tolist(), strict=True):
+                yield place, filed[found]
+            node >>= 1
+
+    def _index(self, bound: Any) -> int:
+        return bisect_left(self._bounds, bound)
+
+    def _nodes(self, first: int, last: int) -> Iterable[int]:
+        """The nodes that together cover the places from ``first`` to ``last``; none if there are no such places."""
+        left, right = first + self._size, last + self._size + 1
+        while left < right:
+            if left & 1:
+                yield left
+                left += 1
+            if right & 1:
+                right -= 1
+                yield right
+            left >>= 1
+            right >>= 1
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# A segment of the index: some filters on one event type, filed where an event that may match them finds them.
+#
+# Each AND of a filter is filed under one of its conditions, the one that probably lets the fewest events through: an
+# attribute that is one of some values, a text that begins like this, a range, an attribute that is absent. An event
+# looks up its attributes and gets the filters it may match: *surely*, where the condition was all that is asked, else
+# they are tested. What has no such condition is tested against every event; the length of that list is a figure to
+# watch.
 
 Entry = tuple[Filter, bool]
 """A filter that may match, and whether it surely does."""
@@ -47,7 +144,7 @@ class Segment:
             for conjunction in each.conjunctions
             for atom in conjunction
         )
-        filing = _Filing(event, filters, kinds)
+        filing = _SegmentBuilder(event, filters, kinds)
         self.always: tuple[Filter, ...] = tuple(dict.fromkeys(filing.always))
         self.scanned: tuple[Filter, ...] = tuple(dict.fromkeys(filing.scanned))
         self.equal = {
@@ -144,7 +241,7 @@ class Prefixes:
         return found
 
 
-class _Filing:
+class _SegmentBuilder:
     """Decides where each AND goes."""
 
     def __init__(self, event: str, filters: Sequence[Filter], kinds: Mapping[Path, Type]) -> None:
@@ -187,9 +284,9 @@ class _Filing:
                     table.setdefault(value, []).append(entry)
             case Prefix(path=path, text=text):
                 self.prefixes.setdefault(path, []).append((text, entry))
-            case Bound(path=path):
+            case RangeBound(path=path):
                 self.ranges.setdefault(path, []).append((*self._range(path, conjunction), entry))
-            case Absent(path=path):
+            case IsAbsent(path=path):
                 self.absent.setdefault(path, []).append(entry)
 
     def _choice(self, atom: Atom, conjunction: Conjunction) -> tuple[float, Atom, int]:
@@ -199,27 +296,29 @@ class _Filing:
         mean that it has many values.
         """
         match atom:
-            case OneOf(path=path) | Prefix(path=path) | Bound(path=path) if path not in self._kinds:
+            case OneOf(path=path) | Prefix(path=path) | RangeBound(path=path) if path not in self._kinds:
                 return 1.0, atom, 0  # of what subtypes have under this name, not all can be compared with it
             case OneOf(path=path, values=values):
                 few = 2 if _bare(self._kinds.get(path)) == BOOLEAN else 10
                 return min(0.9, len(values) / max(few, len(self._constants[path]))), atom, 1
             case Prefix(path=path, text=text, exact=exact):
                 return 1 / max(5, len(self._constants[path])) + 0.01 / len(text), atom, int(exact)
-            case Bound(path=path):
+            case RangeBound(path=path):
                 bounds = self._bounds(path, conjunction)
                 low, high = _tightest(bounds)
                 if low is None and high is None:
                     return 1.0, atom, 0
                 return self._width(path, low, high), atom, len(bounds)
-            case Absent():
+            case IsAbsent():
                 return 0.3, atom, 1
             case Opaque():
                 return 1.0, atom, 0
 
-    def _bounds(self, path: Path, conjunction: Conjunction) -> list[Bound]:
+    def _bounds(self, path: Path, conjunction: Conjunction) -> list[RangeBound]:
         kind = _dtype(self._kinds.get(path))
-        return [each for each in conjunction if isinstance(each, Bound) and each.path == path and _holds(kind, each)]
+        return [
+            each for each in conjunction if isinstance(each, RangeBound) and each.path == path and _holds(kind, each)
+        ]
 
     def _range(self, path: Path, conjunction: Conjunction) -> tuple[Low, Low]:
         return _tightest(self._bounds(path, conjunction))
@@ -241,7 +340,7 @@ def _constants(conjunctions: Iterable[Conjunction]) -> dict[Path, set[Any]]:
             match atom:
                 case OneOf(path=path, values=values):
                     found.setdefault(path, set()).update(values)
-                case Prefix(path=path, text=value) | Bound(path=path, value=value):
+                case Prefix(path=path, text=value) | RangeBound(path=path, value=value):
                     found.setdefault(path, set()).add(value)
     return found
 
@@ -253,21 +352,21 @@ def _for_event(event: str, conjunction: Conjunction) -> Conjunction | None:
         if isinstance(atom, OneOf) and atom.path == _EVENT_TYPE:
             if event not in atom.values:
                 return None
-        elif isinstance(atom, OneOf | Bound) and atom.path == EVENT_TIME:
+        elif isinstance(atom, OneOf | RangeBound) and atom.path == EVENT_TIME:
             left.append(_in_microseconds(atom))
         else:
             left.append(atom)
     return tuple(left)
 
 
-def _in_microseconds(atom: OneOf | Bound) -> Atom:
+def _in_microseconds(atom: OneOf | RangeBound) -> Atom:
     """Rows have times as numbers, and are compared as such."""
     if isinstance(atom, OneOf):
         return OneOf(atom.path, tuple(microseconds(value) for value in atom.values))
-    return Bound(atom.path, microseconds(atom.value), atom.upper, atom.open)
+    return RangeBound(atom.path, microseconds(atom.value), atom.upper, atom.open)
 
 
-def _tightest(bounds: Iterable[Bound]) -> tuple[Low, Low]:
+def _tightest(bounds: Iterable[RangeBound]) -> tuple[Low, Low]:
     low: Low = None
     high: Low = None
     for each in bounds:
@@ -287,10 +386,205 @@ def _dtype(kind: Type | None) -> type[np.float64] | type[np.int64] | None:
     return np.float64 if bare == DOUBLE else np.int64 if bare in (INT, LONG) else None
 
 
-def _holds(dtype: type[np.float64] | type[np.int64] | None, bound: Bound) -> bool:
+def _holds(dtype: type[np.float64] | type[np.int64] | None, bound: RangeBound) -> bool:
     """Whether numpy has this bound exactly."""
     if dtype is None:
         return True
     if dtype is np.float64:
         return isinstance(bound.value, float)
     return isinstance(bound.value, int) and _SMALLEST <= bound.value <= _LARGEST
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The index of one event type: which filters does an event of it match?
+#
+# It holds the filters on the type and on those above it, in segments that never change. Types that the same filters
+# are asked of, and that look alike to them, can share one: subtypes do, as a rule. New filters come into a segment of
+# their own; small segments are merged as they get many, so that adding one filter to thousands is cheap and searching
+# stays it. Filters nobody wants any more stay where they are until they are many: whoever gets the answer knows which
+# filters are wanted.
+
+_GROWTH = 4
+"""A segment is at least so many times as large as the next, or they are merged."""
+_ENVELOPE: Mapping[Path, Type] = {
+    ("event", "id"): STRING,
+    ("event", "source"): STRING,
+    ("event", "type"): STRING,
+    EVENT_TIME: LONG,
+    ("event", "confidence"): DOUBLE,
+}
+_NO_DATA: Data = {}
+_FEW = 16
+"""Events that are looked up one by one: below that, columns cost more than they save."""
+
+
+class TypeIndex:
+    """Filters on the events of one type; immutable."""
+
+    __slots__ = ("_dead", "_event", "_names", "_paths", "_reader", "_types", "always", "filters", "scanned", "segments")
+
+    def __init__(self, event: Struct, types: Types, segments: tuple[Segment, ...], dead: int = 0) -> None:
+        self._event = event
+        self._types = types
+        self._dead = dead
+        self.segments = segments
+        self.filters = sum(len(segment.filters) for segment in segments)
+        self.always = tuple(each for segment in segments for each in segment.always)
+        self.scanned = tuple(each for segment in segments for each in segment.scanned)
+        self._paths = sorted(set[Path]().union(*(segment.paths for segment in segments)))
+        names = [segment.names for segment in segments]
+        self._names = None if None in names else frozenset[str]().union(*(each for each in names if each is not None))
+        self._reader = self._make_reader()
+
+    @classmethod
+    def of(cls, event: Struct, filters: Sequence[Filter], types: Types) -> TypeIndex:
+        return cls(event, types, (Segment(event.name, filters, _kinds(event, filters, types)),) if filters else ())
+
+    def changed(
+        self, event: Struct, added: Sequence[Filter], removed: int, is_wanted: Callable[[Filter], bool]
+    ) -> TypeIndex:
+        """The index for events of this type with more filters, ``removed`` of the others being unwanted from now on."""
+        dead = self._dead + removed
+        if 2 * dead > self.filters:
+            kept = [each for segment in self.segments for each in segment.filters if is_wanted(each)]
+            return TypeIndex.of(event, [*kept, *added], self._types)
+        last, segments = list(added), list(self.segments)
+        while segments and last and len(segments[-1].filters) < _GROWTH * len(last):
+            merged = [each for each in segments[-1].filters if is_wanted(each)]
+            dead -= len(segments[-1].filters) - len(merged)
+            last = merged + last
+            segments.pop()
+        if last:
+            segments.append(Segment(event.name, last, _kinds(event, last, self._types)))
+        return TypeIndex(event, self._types, tuple(segments), dead)
+
+    def serves(self, event: Struct) -> bool:
+        """Whether it says the same of events of this type, of which the same filters are asked."""
+        if any(segment.asks_for_type for segment in self.segments):
+            return False
+        if self._names is None:
+            return event.attributes == self._event.attributes
+        return all(event.attribute(name) == self._event.attribute(name) for name in self._names)
+
+    def match(self, row: Row) -> list[Filter]:
+        """The filters that are true of the event, besides those that always are."""
+        if self._reader is None:
+            return []
+        data = self._reader(row)
+        values = {path: _value(path, row, data) for path in self._paths}
+        entries: list[Entry] = []
+        for segment in self.segments:
+            entries += segment.find(values)
+        return self._true(entries, row, data) if entries or self.scanned else []
+
+    def match_each(self, rows: Sequence[Row]) -> list[list[Filter]]:
+        """The same for many events."""
+        if self._reader is None:
+            return [[] for _ in rows]
+        if len(rows) < _FEW:
+            return [self.match(row) for row in rows]
+        read = self._reader
+        every = [read(row) for row in rows]
+        columns = {path: _column(path, rows, every) for path in self._paths}
+        found: list[list[Entry]] = [[] for _ in rows]
+        for segment in self.segments:
+            segment.find_each(columns, found)
+        if self.scanned:
+            return [self._true(entries, row, data) for entries, row, data in zip(found, rows, every, strict=True)]
+        result: list[list[Filter]] = []
+        for place, entries in enumerate(found):
+            if not entries:
+                result.append([])
+            elif len(entries) == 1 and entries[0][1]:
+                result.append([entries[0][0]])
+            else:
+                result.append(self._true(entries, rows[place], every[place]))
+        return result
+
+    def _true(self, entries: list[Entry], row: Row, data: Data) -> list[Filter]:
+        """Those of the candidates that are true, each once."""
+        if len(entries) == 1 and entries[0][1] and not self.scanned:
+            return [entries[0][0]]
+        result: dict[Filter, None] = {}
+        tested: dict[Filter, None] = dict.fromkeys(self.scanned)
+        for candidate, sure in entries:
+            if sure:
+                result[candidate] = None
+            else:
+                tested[candidate] = None
+        if tested:
+            event = read_envelope(row)
+            for candidate in tested:
+                if candidate not in result and candidate.test(event, data):
+                    result[candidate] = None
+        return list(result)
+
+    def _make_reader(self) -> Callable[[Row], Data] | None:
+        """Reads what is looked up and tested; None if nothing is."""
+        if not self._paths and not self.scanned:
+            return None
+        if self._names is None or self._names:
+            return row_reader(self._event, self._names, self._types)
+        return lambda _: _NO_DATA
+
+
+def _value(path: Path, row: Row, data: Data) -> Any:
+    if path[0] == "event":
+        return envelope_value(row, path[1])
+    value: Any = data
+    for step in path[1:]:
+        if value is None:
+            return None
+        value = value.get(step)
+    return value
+
+
+def _column(path: Path, rows: Sequence[Row], every: Sequence[Data]) -> Sequence[Any]:
+    if path[0] == "event":
+        name = path[1]
+        if name in IN_ROWS:
+            field = IN_ROWS[name]
+            return [getattr(row, field) for row in rows]
+        return [envelope_value(row, name) for row in rows]
+    if len(path) == 2:
+        step = path[1]
+        return [data.get(step) for data in every]
+    column: list[Any] = list(every)
+    for step in path[1:]:
+        column = [None if value is None else value.get(step) for value in column]
+    return column
+
+
+def _kinds(event: Struct, filters: Sequence[Filter], types: Types) -> dict[Path, Type]:
+    """The type of each attribute the filters look at."""
+    kinds = dict(_ENVELOPE)
+    for each in filters:
+        for conjunction in each.conjunctions:
+            for atom in conjunction:
+                path: Path | None = getattr(atom, "path", None)
+                if path is None or path in kinds:
+                    continue
+                kind = _kind(event, path[1:], types) if path[0] == "data" else _extension_kind(path)
+                if kind is not None:
+                    kinds[path] = kind
+    return kinds
+
+
+def _extension_kind(path: Path) -> Type | None:
+    """What of the envelope is in no column of a row is a text."""
+    return None if path[1] in IN_ROWS else STRING
+
+
+def _kind(event: Struct, steps: Sequence[str], types: Types) -> Type | None:
+    """The type of the single values there; None if there are none, or subtypes disagree on what they are."""
+    structs, found = [event], set[Type]()
+    for step in steps:
+        if step == TYPE_KEY:
+            return STRING
+        found = {plain(each.type) for struct in structs if (each := struct.attribute(step)) is not None}
+        structs = [below for each in found if isinstance(each, Struct) for below in _any_of(each, types)]
+    return found.pop() if len(found) == 1 and not structs and not isinstance(next(iter(found)), ListOf) else None
+
+
+def _any_of(struct: Struct, types: Types) -> list[Struct]:
+    return [each for each in types.subtypes(struct) if isinstance(each, Struct)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeVar
 
-from situ.catalogue import (
+from situ.lang.catalogue import (
     BAD_NAME,
     DECLARED_TWICE,
     NOT_AN_EVENT,
@@ -15,23 +15,21 @@ from situ.catalogue import (
     TYPE_NOT_AVAILABLE,
     UNKNOWN_CONTEXT,
 )
-from situ.documents import Document, Fields, Node, Reader, Scalar, Sequence
-from situ.documents import Mapping as Written
-from situ.errors import Location, Problem, Problems, SituError, nearest
-from situ.expr.faults import NO_FAULTS, Faults
-from situ.expr.limits import DEFAULT_LIMITS, Limits
-from situ.expr.scope import Definition
-from situ.expr.spelling import spell
-from situ.subscription.filters import check_filter
-from situ.subscription.model import NAME, ROOT, Advertisement, Client, Clients, Subscription
-from situ.subscription.wanted import Mediator
-from situ.tags import NO_TAGS, TagSet, WrittenTags, read_tags
-from situ.types.declare import is_nothing
-from situ.types.lookup import Suggestions
-from situ.types.model import ListOf, Struct, Type
-from situ.types.reserved import RESERVED_EVENTS
-from situ.types.table import Types
-from situ.types.undeclared import not_declared
+from situ.lang.documents import Document, Fields, Node, Reader, ScalarNode, SequenceNode
+from situ.lang.documents import MappingNode as Written
+from situ.lang.expr.faults import NO_FAULTS, Faults
+from situ.lang.expr.limits import DEFAULT_LIMITS, ExpressionLimits
+from situ.lang.expr.scope import Definition
+from situ.lang.expr.syntax import spell
+from situ.lang.problems import Location, Problem, Problems, SituError, nearest
+from situ.lang.tags import NO_TAGS, TagSet, WrittenTags, read_tags
+from situ.lang.types.declaration import is_nothing
+from situ.lang.types.lookup import Suggestions, not_declared
+from situ.lang.types.model import ListOf, Struct, Type
+from situ.lang.types.table import RESERVED_EVENTS, Types
+from situ.routing.delivery_groups import FilterRewriter
+from situ.routing.filter import check_filter
+from situ.routing.model import NAME, ROOT, Advertisement, ClientDeclaration, Clients, Subscription
 
 CLIENT_KEYS = ("context", "scopes", "advertisements", "subscriptions")
 ADVERTISEMENT_KEYS = ("type", "where", "scopes")
@@ -39,7 +37,7 @@ SUBSCRIPTION_KEYS = ("types", "where", "durable", "context", "scopes")
 
 NO_CONTEXTS: Mapping[str, Types] = MappingProxyType({})
 NO_FAULTY: Mapping[str, Faults | None] = MappingProxyType({})
-NO_CLIENTS: Mapping[str, Client] = MappingProxyType({})
+NO_CLIENTS: Mapping[str, ClientDeclaration] = MappingProxyType({})
 NO_DEFAULTS: Mapping[str, TagSet] = MappingProxyType({})
 
 _MOST_NAMED = 3
@@ -62,12 +60,12 @@ def load_clients(
     functions: Mapping[str, Definition],
     problems: Problems,
     *,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: ExpressionLimits = DEFAULT_LIMITS,
     faults: Faults = NO_FAULTS,
     contexts: Mapping[str, Types] = NO_CONTEXTS,
     faulty: Mapping[str, Faults | None] = NO_FAULTY,
-    known: Mapping[str, Client] = NO_CLIENTS,
-    mediator: Mediator | None = None,
+    known: Mapping[str, ClientDeclaration] = NO_CLIENTS,
+    mediator: FilterRewriter | None = None,
     defaults: Mapping[str, TagSet] = NO_DEFAULTS,
 ) -> Clients:
     """Read and check what all these documents declare together; what is wrong is reported and left out.
@@ -79,7 +77,7 @@ def load_clients(
     in dimensions in which they say nothing themselves.
     """
     types_in, faults_in = {**contexts, ROOT: types}, {**faulty, ROOT: faults}
-    loading = _Loading(functions, Reader(problems), limits, types_in, faults_in, known, mediator, defaults)
+    loading = _ClientLoader(functions, Reader(problems), limits, types_in, faults_in, known, mediator, defaults)
     for document in documents:
         loading.document(document)
     return Clients(
@@ -92,22 +90,22 @@ def load_clients(
 
 
 @dataclass(slots=True)
-class _Loading:
+class _ClientLoader:
     functions: Mapping[str, Definition]
     read: Reader
-    limits: Limits
+    limits: ExpressionLimits
     contexts: Mapping[str, Types]
     faulty: Mapping[str, Faults | None]
-    known: Mapping[str, Client]
-    mediator: Mediator | None
+    known: Mapping[str, ClientDeclaration]
+    mediator: FilterRewriter | None
     defaults: Mapping[str, TagSet]
-    clients: dict[str, Client] = field(default_factory=dict)
+    clients: dict[str, ClientDeclaration] = field(default_factory=dict)
     advertisements: list[Advertisement] = field(default_factory=list)
     subscriptions: list[Subscription] = field(default_factory=list)
     tags: dict[str, WrittenTags] = field(default_factory=dict)
     visible: Types | None = None
     faults: Faults = NO_FAULTS
-    _places: dict[str, Scalar] = field(default_factory=dict)
+    _places: dict[str, ScalarNode] = field(default_factory=dict)
     _suggestions: Suggestions = field(default_factory=Suggestions)
 
     @property
@@ -130,7 +128,7 @@ class _Loading:
                 self.read.problems.add(problem)
             elif named:
                 there = self.known.get(key.text)
-                self.clients[key.text] = there if there is not None else Client(name=key.text)
+                self.clients[key.text] = there if there is not None else ClientDeclaration(name=key.text)
             self._client(key.text, node)
 
     def _client(self, client: str, node: Node) -> None:
@@ -167,7 +165,7 @@ class _Loading:
             self.read.problems.add(nobody_declares(context, near, written.location))
         return context
 
-    def _name(self, key: Scalar, what: str) -> bool:
+    def _name(self, key: ScalarNode, what: str) -> bool:
         if NAME.fullmatch(key.text):
             return True
         reason = "it has other characters" if len(key.text) <= 64 else "it is too long"
@@ -180,14 +178,14 @@ class _Loading:
         node = fields.node("scopes")
         return None if node is None or is_nothing(node) else read_tags(self.read, node)
 
-    def _tagged(self, id: str, key: Scalar, fields: Fields, default: WrittenTags | None) -> TagSet:
+    def _tagged(self, id: str, key: ScalarNode, fields: Fields, default: WrittenTags | None) -> TagSet:
         """Its own tags, else those of its client; where they stand is remembered."""
         tags = self._tags(fields) or default or WrittenTags(tags=NO_TAGS, places={}, place=None)
         tags = replace(tags, tags=tags.tags.or_else(self.defaults.get(id.partition("/")[0], NO_TAGS)))
         self.tags[id] = tags if tags.place is not None else replace(tags, place=key.location)
         return tags.tags
 
-    def _advertisement(self, client: str, key: Scalar, node: Node, tags: WrittenTags | None) -> None:
+    def _advertisement(self, client: str, key: ScalarNode, node: Node, tags: WrittenTags | None) -> None:
         fields = self.read.fields(node, required=("type",), optional=("where", "scopes"))
         if fields is None:
             return
@@ -204,7 +202,7 @@ class _Loading:
             advertisement = Advertisement(client=client, name=key.text, type=written.text, where=text, scopes=tagged)
             self.advertisements.append(advertisement)
 
-    def _subscription(self, client: str, key: Scalar, node: Node, own: str, tags: WrittenTags | None) -> None:
+    def _subscription(self, client: str, key: ScalarNode, node: Node, own: str, tags: WrittenTags | None) -> None:
         fields = self.read.fields(node, required=("types",), optional=("where", "durable", "context", "scopes"))
         if fields is None:
             return
@@ -253,11 +251,11 @@ class _Loading:
 
     def _events(self, fields: Fields) -> Iterator[Struct]:
         node = fields.node("types")
-        if node is not None and not (isinstance(node, Sequence) and node.items):
-            example = node.text if isinstance(node, Scalar) and node.text and not node.substituted else "Name"
+        if node is not None and not (isinstance(node, SequenceNode) and node.items):
+            example = node.text if isinstance(node, ScalarNode) and node.text and not node.substituted else "Name"
             self.read.wrong(node, "a list of event types", remedy=f"Write `types: [{example}]`.")
             return
-        seen: dict[str, Scalar] = {}
+        seen: dict[str, ScalarNode] = {}
         for scalar in fields.scalars("types"):
             first = seen.setdefault(scalar.text, scalar)
             if first is not scalar:
@@ -267,7 +265,7 @@ class _Loading:
             elif (event := self._event(scalar, "subscribed to")) is not None:
                 yield event
 
-    def _event(self, scalar: Scalar, done: str) -> Struct | None:
+    def _event(self, scalar: ScalarNode, done: str) -> Struct | None:
         """The event type of that name; a part of events is none, nor is what nobody declared."""
         if self.visible is None:
             return None
@@ -301,7 +299,7 @@ def _sorted(things: Mapping[str, T]) -> Mapping[str, T]:
     return MappingProxyType({key: things[key] for key in sorted(things)})
 
 
-def _entries(fields: Fields, key: str) -> tuple[tuple[Scalar, Node], ...]:
+def _entries(fields: Fields, key: str) -> tuple[tuple[ScalarNode, Node], ...]:
     """A section that is there without content is empty: someone is about to write it."""
     node = fields.node(key)
     return () if node is None or is_nothing(node) else fields.entries(key)

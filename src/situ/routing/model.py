@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from situ.errors import Location
-from situ.tags import NO_TAGS, TagSet, WrittenTags
+from situ.lang.problems import Location
+from situ.lang.tags import NO_TAGS, TagSet, WrittenTags
 
 NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
 """Names of clients, advertisements and subscriptions: they become subjects of the bus."""
@@ -23,7 +23,7 @@ ROOT = "root"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Client:
+class ClientDeclaration:
     """Whoever publishes or subscribes, under one name, in the terms of its context."""
 
     name: str
@@ -44,7 +44,7 @@ class Client:
         return {**context, **_scopes_as_json(self.scopes)}
 
     @classmethod
-    def from_json(cls, name: str, value: Mapping[str, Any]) -> Client:
+    def from_json(cls, name: str, value: Mapping[str, Any]) -> ClientDeclaration:
         if not NAME.fullmatch(name) or value.keys() - {"context", "scopes"}:
             raise ValueError(f"{name!r} is no client of this release")
         return cls(name=name, context=_text(value.get("context", ROOT)), scopes=_scopes(value))
@@ -132,7 +132,7 @@ class Subscription:
 class Clients:
     """What the files of ``clients/`` declare together; advertisements and subscriptions by their ids."""
 
-    clients: Mapping[str, Client] = field(default_factory=lambda: MappingProxyType({}))
+    clients: Mapping[str, ClientDeclaration] = field(default_factory=lambda: MappingProxyType({}))
     advertisements: Mapping[str, Advertisement] = field(default_factory=lambda: MappingProxyType({}))
     subscriptions: Mapping[str, Subscription] = field(default_factory=lambda: MappingProxyType({}))
     places: Mapping[str, Location] = field(default_factory=lambda: MappingProxyType({}), compare=False)

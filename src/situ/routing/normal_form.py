@@ -7,12 +7,13 @@ attribute with constants. Everything else is opaque: a condition to be evaluated
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from situ.expr.functions.text import ANY, like_pieces
-from situ.expr.tree import FALSE, TRUE, And, Apply, Coalesce, Compare, In, IsNull, Literal, Node, Not, Or, Read
-from situ.types.model import BOOLEAN, plain
+from situ.lang.expr.functions.text import ANY, like_pieces
+from situ.lang.expr.tree import FALSE, TRUE, And, Apply, Coalesce, Compare, In, IsNull, Literal, Node, Not, Or, Read
+from situ.lang.types.model import BOOLEAN, plain
 
 MOST_CONJUNCTIONS = 16
 
@@ -29,7 +30,7 @@ class OneOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class RangeBound:
     """The attribute is at most (``upper``) or at least this, or strictly so (``open``)."""
 
     path: Path
@@ -48,7 +49,7 @@ class Prefix:
 
 
 @dataclass(frozen=True, slots=True)
-class Absent:
+class IsAbsent:
     """There is no such attribute."""
 
     path: Path
@@ -61,7 +62,7 @@ class Opaque:
     node: Node
 
 
-Atom = OneOf | Bound | Prefix | Absent | Opaque
+Atom = OneOf | RangeBound | Prefix | IsAbsent | Opaque
 Conjunction = tuple[Atom, ...]
 
 
@@ -123,11 +124,11 @@ def _atom(node: Node) -> Atom:
         case Compare(op="<" | "<=" | ">" | ">=" as op, left=Read() as read, right=Literal(value=value)) if (
             _is_attribute(read, value)
         ):
-            return Bound(_path(read), value, op.startswith("<"), len(op) == 1)
+            return RangeBound(_path(read), value, op.startswith("<"), len(op) == 1)
         case In(item=Read() as read, values=values) if _is_attribute(read, values):
             return OneOf(_path(read), values)
         case IsNull(arg=Read() as read) if _is_attribute(read, ()):
-            return Absent(_path(read))
+            return IsAbsent(_path(read))
         case Read() if plain(node.type) == BOOLEAN and _is_attribute(node, ()):
             return OneOf(_path(node), (True,))
         case Not(arg=Read() as read) if _is_attribute(read, ()):
@@ -161,3 +162,68 @@ def _is_attribute(read: Read, constant: Any) -> bool:
 
 def _path(read: Read) -> Path:
     return (read.variable, *read.path)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Whether two filters contradict each other: no event is true of both.
+#
+# Said only where it follows from what each of them compares single attributes with. What is not understood contradicts
+# nothing, so "no" means "perhaps".
+
+
+def contradict(one: Node, other: Node) -> bool:
+    """Whether no event can be true of both of these simplified filters."""
+    return not any(_is_possible((*left, *right)) for left in normal_form(one) for right in normal_form(other))
+
+
+def _is_possible(conjunction: Conjunction) -> bool:
+    by_path: dict[Path, list[Atom]] = {}
+    for atom in conjunction:
+        if not isinstance(atom, Opaque):
+            by_path.setdefault(atom.path, []).append(atom)
+    return all(_some_value(atoms) for atoms in by_path.values())
+
+
+def _some_value(atoms: Iterable[Atom]) -> bool:
+    """Whether an attribute can have a value, or have none, that all of these are true of."""
+    atoms = tuple(atoms)
+    absent = [isinstance(atom, IsAbsent) for atom in atoms]
+    if any(absent):
+        return all(absent)
+    listed = [atom for atom in atoms if isinstance(atom, OneOf)]
+    others = [atom for atom in atoms if not isinstance(atom, OneOf)]
+    if listed:
+        return any(
+            all(_is_among(value, atom) for atom in listed) and all(_holds(atom, value) for atom in others)
+            for value in listed[0].values
+        )
+    bounds = [atom for atom in atoms if isinstance(atom, RangeBound)]
+    texts = [atom.text for atom in atoms if isinstance(atom, Prefix)]
+    return _is_wide(bounds) and all(a.startswith(b) or b.startswith(a) for a in texts for b in texts)
+
+
+def _is_among(value: Any, atom: OneOf) -> bool:
+    return any(value == each for each in atom.values)
+
+
+def _holds(atom: Atom, value: Any) -> bool:
+    if isinstance(atom, Prefix):
+        return not isinstance(value, str) or value.startswith(atom.text)
+    if not isinstance(atom, RangeBound):
+        return True
+    try:
+        beyond = value > atom.value if atom.upper else value < atom.value
+        return not beyond and not (atom.open and value == atom.value)
+    except TypeError:
+        return True
+
+
+def _is_wide(bounds: Iterable[RangeBound]) -> bool:
+    """Whether anything lies between the bounds; what lies between whole numbers counts, too."""
+    bounds = tuple(bounds)
+    return all(
+        _holds(low, high.value) and _holds(high, low.value)
+        for low in bounds
+        for high in bounds
+        if not low.upper and high.upper
+    )

@@ -18,27 +18,33 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from situ.event.isolation import failed, is_of_event
-from situ.event.row import Bad, Row
-from situ.expr.limits import DEFAULT_LIMITS, Limits
-from situ.expr.scope import Definition
-from situ.subscription.filter import Filter
-from situ.subscription.model import Subscription
-from situ.subscription.reading import data_reader, read_envelope
-from situ.subscription.restriction import Restrictions
-from situ.subscription.sight import Sight
-from situ.subscription.targets import NOBODY, Targets, merge
-from situ.subscription.type_index import TypeIndex
-from situ.subscription.wanted import Group, Meaning, Mediator, Wanted
-from situ.types.model import Struct, supertypes
-from situ.types.table import Types
+from situ.event.data_reader import data_reader, read_envelope
+from situ.event.failures import failed, is_of_event
+from situ.event.row import BadRow, Row
+from situ.lang.expr.limits import DEFAULT_LIMITS, ExpressionLimits
+from situ.lang.expr.scope import Definition
+from situ.lang.types.model import Struct, supertypes
+from situ.lang.types.table import Types
+from situ.routing.delivery_groups import (
+    NO_TARGETS,
+    DeliveryGroup,
+    DeliveryTargets,
+    FilterReader,
+    FilterRewriter,
+    SharedFilters,
+    merge,
+)
+from situ.routing.filter import Filter
+from situ.routing.filter_index import TypeIndex
+from situ.routing.model import Subscription
+from situ.routing.visibility import VisibilityCheck, VisibleTargets
 
 STAGE = "route"
 _MOST_REMEMBERED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Routed:
+class RoutedRows:
     """Who wants which of some rows, in the order of the rows.
 
     ``durable`` are places of rows and ids of groups; ``live`` places of rows, clients, and the names of those of their
@@ -47,7 +53,7 @@ class Routed:
 
     durable: list[tuple[int, str]] = field(default_factory=list)
     live: list[tuple[int, str, str]] = field(default_factory=list)
-    bad: list[Bad] = field(default_factory=list)
+    bad: list[BadRow] = field(default_factory=list)
     """Rows of which it cannot be told whether some want them: to those they are not delivered."""
 
 
@@ -56,30 +62,32 @@ def compile_routing(
     types: Types,
     functions: Mapping[str, Definition],
     subscriptions: Mapping[str, Subscription],
-    limits: Limits = DEFAULT_LIMITS,
-    mediator: Mediator | None = None,
-    sight: Sight | None = None,
-    previous: Routing | None = None,
-) -> Routing:
+    limits: ExpressionLimits = DEFAULT_LIMITS,
+    mediator: FilterRewriter | None = None,
+    sight: VisibilityCheck | None = None,
+    previous: RoutingTable | None = None,
+) -> RoutingTable:
     """The snapshot for these subscriptions; :class:`SituError` if a filter does not type or a type is unknown.
 
     Without a mediator all subscriptions are taken to be in the terms of the zone itself, without sight to see all.
     """
-    meaning = Meaning(types, functions, limits, mediator)
+    meaning = FilterReader(types, functions, limits, mediator)
     if previous is None or previous.wanted.meaning != meaning:
-        return Routing(Wanted(meaning).changed(subscriptions).wanted, {}, sight)
+        return RoutingTable(SharedFilters(meaning).changed(subscriptions).wanted, {}, sight)
     return previous.changed(subscriptions, sight)
 
 
-class Routing:
+class RoutingTable:
     """See the module. Made by :func:`compile_routing`."""
 
-    def __init__(self, wanted: Wanted, indexes: dict[str, TypeIndex], sight: Sight | None = None) -> None:
+    def __init__(
+        self, wanted: SharedFilters, indexes: dict[str, TypeIndex], sight: VisibilityCheck | None = None
+    ) -> None:
         self.wanted = wanted
         self._sight = sight
-        self._restrictions = Restrictions(wanted, sight) if sight is not None else None
+        self._restrictions = VisibleTargets(wanted, sight) if sight is not None else None
         self._indexes = indexes
-        self._merged: dict[tuple[TypeIndex, tuple[Filter, ...]], Targets] = {}
+        self._merged: dict[tuple[TypeIndex, tuple[Filter, ...]], DeliveryTargets] = {}
         self._shared: dict[tuple[Filter, ...], TypeIndex] = {}
         """Filters → the index made last for a type that just these are asked of."""
         self._testers: dict[tuple[Filter, str], Callable[[Row], bool]] = {}
@@ -89,7 +97,7 @@ class Routing:
         return MappingProxyType(self.wanted.subscriptions)
 
     @property
-    def groups(self) -> Mapping[str, Group]:
+    def groups(self) -> Mapping[str, DeliveryGroup]:
         return MappingProxyType(self.wanted.groups)
 
     @property
@@ -97,11 +105,11 @@ class Routing:
         """How many filters are tested against every event of their type, in the indexes made so far."""
         return sum(len(index.scanned) for index in self._indexes.values())
 
-    def changed(self, subscriptions: Mapping[str, Subscription], sight: Sight | None = None) -> Routing:
+    def changed(self, subscriptions: Mapping[str, Subscription], sight: VisibilityCheck | None = None) -> RoutingTable:
         """The snapshot for other subscriptions to the same types, or for other scopes."""
         change = self.wanted.changed(subscriptions)
         if change.wanted is self.wanted:
-            return self if sight is self._sight else Routing(self.wanted, dict(self._indexes), sight)
+            return self if sight is self._sight else RoutingTable(self.wanted, dict(self._indexes), sight)
         is_wanted = change.wanted.targets.__contains__
         indexes: dict[str, TypeIndex] = {}
         made: dict[tuple[TypeIndex, tuple[Filter, ...], int], TypeIndex] = {}
@@ -116,9 +124,9 @@ class Routing:
                     made[index, added, removed] = changed
                 index = changed
             indexes[name] = index
-        return Routing(change.wanted, indexes, sight)
+        return RoutingTable(change.wanted, indexes, sight)
 
-    def route(self, rows: Sequence[Row], *, queued: bool = False) -> Routed:
+    def route(self, rows: Sequence[Row], *, queued: bool = False) -> RoutedRows:
         """Who wants these rows. ``queued``: what waits for durable subscriptions is decided again when it is handed
         over; what was visible when it was stamped may wait."""
         try:
@@ -126,7 +134,7 @@ class Routing:
         except Exception as error:
             if not is_of_event(error):
                 raise
-        routed = Routed()
+        routed = RoutedRows()
         for place, row in enumerate(rows):
             one = self.route_one(row, queued=queued)
             routed.durable.extend((place, group) for _, group in one.durable)
@@ -134,20 +142,20 @@ class Routing:
             routed.bad.extend(one.bad)
         return routed
 
-    def _route(self, rows: Sequence[Row], queued: bool) -> Routed:
-        found: list[Targets] = [NOBODY] * len(rows)
+    def _route(self, rows: Sequence[Row], queued: bool) -> RoutedRows:
+        found: list[DeliveryTargets] = [NO_TARGETS] * len(rows)
         for index, places in self._together(rows).items():
             some = rows if len(places) == len(rows) else [rows[place] for place in places]
-            filters, targets = None, NOBODY
+            filters, targets = None, NO_TARGETS
             for place, matched in zip(places, index.match_each(some), strict=True):
                 if matched != filters:  # neighbours mostly go to the same
                     filters, targets = matched, self._targets(index, matched)
                 found[place] = targets
         if self._restrictions is not None:
             found = self._restrictions.each(rows, found, queued=queued)
-        routed = Routed()
+        routed = RoutedRows()
         for place, targets in enumerate(found):
-            if targets is not NOBODY:
+            if targets is not NO_TARGETS:
                 _add(routed, place, rows[place], targets)
         return routed
 
@@ -165,7 +173,7 @@ class Routing:
                 together.setdefault(index, []).append(place)
         return {**together}
 
-    def route_one(self, row: Row, *, queued: bool = False) -> Routed:
+    def route_one(self, row: Row, *, queued: bool = False) -> RoutedRows:
         """Who wants this row; ``queued`` as for many."""
         try:
             return self._route_one(row, queued)
@@ -174,9 +182,9 @@ class Routing:
                 raise
         return self._route_apart(row, queued)
 
-    def _route_apart(self, row: Row, queued: bool) -> Routed:
+    def _route_apart(self, row: Row, queued: bool) -> RoutedRows:
         """Who wants this row, each filter asked by itself; those that fail on it are told nothing of it."""
-        routed, fails = Routed(), list[Exception]()
+        routed, fails = RoutedRows(), list[Exception]()
         true: list[Filter] = []
         filters = [each for above in sorted(self._above(row.type)) for each in self.wanted.by_type.get(above, ())]
         for each in filters:
@@ -185,27 +193,27 @@ class Routing:
                     true.append(each)
             except Exception as error:  # noqa: BLE001 - of this filter and this event
                 fails.append(error)
-        targets = merge(self.wanted.targets.get(each, NOBODY) for each in true)
+        targets = merge(self.wanted.targets.get(each, NO_TARGETS) for each in true)
         try:
-            if self._restrictions is not None and targets is not NOBODY:
+            if self._restrictions is not None and targets is not NO_TARGETS:
                 targets = self._restrictions.one(row, targets, queued=queued)
         except Exception as error:  # noqa: BLE001 - who may see it is not known: nobody
-            targets = NOBODY
+            targets = NO_TARGETS
             fails.append(error)
-        if targets is not NOBODY:
+        if targets is not NO_TARGETS:
             _add(routed, 0, row, targets)
         if fails:
             routed.bad.append(failed(row, STAGE, fails[0]))
         return routed
 
-    def _route_one(self, row: Row, queued: bool) -> Routed:
-        routed = Routed()
+    def _route_one(self, row: Row, queued: bool) -> RoutedRows:
+        routed = RoutedRows()
         index = self._indexes.get(row.type) or self._index(row.type)
         if index is not None:
             targets = self._targets(index, index.match(row))
-            if self._restrictions is not None and targets is not NOBODY:
+            if self._restrictions is not None and targets is not NO_TARGETS:
                 targets = self._restrictions.one(row, targets, queued=queued)
-            if targets is not NOBODY:
+            if targets is not NO_TARGETS:
                 _add(routed, 0, row, targets)
         return routed
 
@@ -237,14 +245,14 @@ class Routing:
             known = self._testers[filter_, type] = lambda row: filter_.test(read_envelope(row), read(row.data))
         return known
 
-    def _targets(self, index: TypeIndex, filters: list[Filter]) -> Targets:
+    def _targets(self, index: TypeIndex, filters: list[Filter]) -> DeliveryTargets:
         key = (index, tuple(filters))
         known = self._merged.get(key)
         if known is None:
             if len(self._merged) >= _MOST_REMEMBERED:
                 self._merged.clear()
             targets = self.wanted.targets
-            known = merge(targets.get(each, NOBODY) for each in dict.fromkeys((*index.always, *filters)))
+            known = merge(targets.get(each, NO_TARGETS) for each in dict.fromkeys((*index.always, *filters)))
             self._merged[key] = known
         return known
 
@@ -274,7 +282,7 @@ class Routing:
         return frozenset() if event is None else frozenset(str(above) for above in supertypes(event))
 
 
-def _add(routed: Routed, place: int, row: Row, targets: Targets) -> None:
+def _add(routed: RoutedRows, place: int, row: Row, targets: DeliveryTargets) -> None:
     for group in targets.durable:
         routed.durable.append((place, group))
     if targets.live:

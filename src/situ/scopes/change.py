@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
-from situ.catalogue import (
+from situ.lang.catalogue import (
     BAD_NAME,
     MEMBER_OF_CLIENT,
     NO_SCOPE,
@@ -20,19 +20,25 @@ from situ.catalogue import (
     SCOPE_IN_USE,
     SCOPE_NAME_TAKEN,
 )
-from situ.errors import Problem, Problems
-from situ.expr.spelling import spell
-from situ.expr.syntax import locate_in
-from situ.tags import ANY, VIRTUAL
-from situ.visibility.carriers import apart
-from situ.visibility.check_filters import check_filter, check_filters
-from situ.visibility.check_graph import Around, check_graph, cycle_text
-from situ.visibility.difference import diff
-from situ.visibility.filters import Filters
-from situ.visibility.graph import NO_LINK, RIGHTS, Dimension, Filter, Grant, Link, Scope, ScopeGraph
-from situ.visibility.json_form import sorted_grants
-from situ.visibility.load_scopes import NAME, ZONE
-from situ.visibility.operations import (
+from situ.lang.expr.syntax import locate_in, spell
+from situ.lang.problems import Problem, Problems
+from situ.lang.tags import ANY, VIRTUAL
+from situ.scopes.diff import diff_scopes
+from situ.scopes.filters import FilterMeanings, check_filter, check_filters
+from situ.scopes.graph import (
+    NO_LINK,
+    RIGHTS,
+    BoundaryFilter,
+    Dimension,
+    Grant,
+    Scope,
+    ScopeGraph,
+    ScopeLink,
+    carrier_conflicts,
+)
+from situ.scopes.json_form import sorted_grants
+from situ.scopes.load_scopes import NAME, ZONE, ScopeEnvironment, check_graph, cycle_text
+from situ.scopes.operations import (
     ApplyScopes,
     DropScope,
     GrantRights,
@@ -46,13 +52,13 @@ from situ.visibility.operations import (
     SetLink,
     SetMode,
 )
-from situ.visibility.rights import Principal, administers, no_right, unknown_dimension, unknown_scope
+from situ.scopes.rights import Principal, administers, no_right, unknown_dimension, unknown_scope
 
 _MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
+class ScopeChangeOutcome:
     """The graph after the operation; the one before where there are errors. Warnings keep nothing from being done."""
 
     graph: ScopeGraph
@@ -64,30 +70,30 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class ScopeChangeEnvironment:
     """What an operation is checked against beside the graph: types for filters, clients and policies for names."""
 
-    filters: Filters
+    filters: FilterMeanings
     clients: Collection[str] = frozenset()
 
 
 def change(
-    graph: ScopeGraph, operation: Operation, by: Principal, known: Known, *, epoch: int, current: int
-) -> Changed:
+    graph: ScopeGraph, operation: Operation, by: Principal, known: ScopeChangeEnvironment, *, epoch: int, current: int
+) -> ScopeChangeOutcome:
     """Carry out an operation that somebody asked for when the scopes were at ``epoch``; they are at ``current``."""
     problems = Problems()
     if epoch != current:
         problems.add(OLD_EPOCH(given=epoch, current=current))
-    after = _Changing(graph, by, known, problems).carried_out(operation)
+    after = _ScopeChanger(graph, by, known, problems).carried_out(operation)
     if problems.errors or after is None:
-        return Changed(graph=graph, problems=tuple(problems))
-    return Changed(graph=graph if after == graph else after, problems=tuple(problems))
+        return ScopeChangeOutcome(graph=graph, problems=tuple(problems))
+    return ScopeChangeOutcome(graph=graph if after == graph else after, problems=tuple(problems))
 
 
-class _Changing:
+class _ScopeChanger:
     """One operation at work. A handler gives the graph after it, or None after saying why there is none."""
 
-    def __init__(self, graph: ScopeGraph, by: Principal, known: Known, problems: Problems) -> None:
+    def __init__(self, graph: ScopeGraph, by: Principal, known: ScopeChangeEnvironment, problems: Problems) -> None:
         self.graph, self.by, self.known, self.problems = graph, by, known, problems
         self.clients = {*graph.clients, *graph.policies, *known.clients}
 
@@ -182,7 +188,7 @@ class _Changing:
         if self.problems.errors:
             return None
         links = {
-            container: Link(up=self._filter(name, up), down=self._filter(name, down))
+            container: ScopeLink(up=self._filter(name, up), down=self._filter(name, down))
             for container, (up, down) in asked.links.items()
             if container in asked.containers
         }
@@ -252,7 +258,7 @@ class _Changing:
                 NOT_A_MEMBER(who=asked.member, scope=asked.scope, dimension=at.name, memberships=scope.containers)
             )
             return None
-        link = Link(up=self._filter(asked.member, asked.up), down=self._filter(asked.member, asked.down))
+        link = ScopeLink(up=self._filter(asked.member, asked.up), down=self._filter(asked.member, asked.down))
         others = {name: each for name, each in scope.links if name != asked.scope}
         links = others if link == NO_LINK else {**others, asked.scope: link}
         return self._with_scope(at, replace(scope, links=tuple(sorted(links.items()))))
@@ -295,9 +301,9 @@ class _Changing:
         clients = ((name, "a client") for name in (*graph.clients, *(each.to for each in graph.grants)))
         for name, what in (*named, *scopes, *clients):
             self.problems.extend(_name_problems(name, what))
-        checked = check_graph(graph, self.problems, Around(clients=self.known.clients))
+        checked = check_graph(graph, self.problems, ScopeEnvironment(clients=self.known.clients))
         self.problems.extend(check_filters(graph, self.known.filters))
-        for name in sorted(diff(self.graph, graph).dimensions):
+        for name in sorted(diff_scopes(self.graph, graph).dimensions):
             if not administers(self.graph, self.by, name):
                 self.problems.add(no_right(self.by, f"replace what is declared in the dimension `{name}`"))
         return checked
@@ -323,17 +329,17 @@ class _Changing:
         self.problems.extend(unknown_scope(self.graph, at, each) for each in missing)
         return not missing
 
-    def _filter(self, scope: str, text: str | None) -> Filter | None:
+    def _filter(self, scope: str, text: str | None) -> BoundaryFilter | None:
         if text is None:
             return None
         self.problems.extend(check_filter(scope, text, self.known.filters, locate_in(text, f"filter of {scope}")))
-        return Filter(text=spell(text))
+        return BoundaryFilter(text=spell(text))
 
     def _with_scope(self, at: Dimension, scope: Scope) -> ScopeGraph:
         if at.scopes.get(scope.name) == scope:
             return self.graph
         after = replace(at, scopes={**at.scopes, scope.name: scope})
-        self.problems.extend(problem for _, _, problem in apart(after, after.below(scope.name)))
+        self.problems.extend(problem for _, _, problem in carrier_conflicts(after, after.below(scope.name)))
         return self._with_dimension(after)
 
     def _with_dimension(self, dimension: Dimension) -> ScopeGraph:

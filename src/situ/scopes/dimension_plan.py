@@ -2,20 +2,23 @@
 
 ``Up(s, k)`` is the family of going from ``s`` up to ``k``, by rule 2; ``V(s, t)`` that of going from ``s`` up and then
 down to ``t``, by rule 3: what reaches a container of ``t`` and passes down, and what came up to ``t`` itself. Both cost
-a step of :func:`~situ.visibility.families.through` an edge. When an edge changes, only what begins or ends at its
+a step of :func:`~situ.scopes.filter_sets.through` an edge. When an edge changes, only what begins or ends at its
 member or below is computed again; the rest is taken over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
-from situ.visibility.bits import Numbers
-from situ.visibility.families import ALWAYS, NEVER, Family, through
-from situ.visibility.graph import Dimension, Filter, Scope
+from situ.lang.expr.tree import FALSE
+from situ.lang.tags import ANY, TagSet
+from situ.scopes.filter_sets import ALWAYS, NEVER, Family, FilterNumbers, bits_of, through
+from situ.scopes.filters import FilterMeanings
+from situ.scopes.graph import BoundaryFilter, Dimension, Scope, ScopeGraph
+from situ.scopes.rights import may
 
 NO_CONSTANTS: Mapping[str, bool] = MappingProxyType({})
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": False}
@@ -56,7 +59,7 @@ def compile_dimension(
     dimension: Dimension,
     advertised: Iterable[str],
     subscribed: Iterable[str],
-    numbers: Numbers,
+    numbers: FilterNumbers,
     constants: Mapping[str, bool] = NO_CONSTANTS,
     before: DimensionPlan | None = None,
 ) -> DimensionPlan:
@@ -79,7 +82,7 @@ def compile_dimension(
 
 
 def _crossings(
-    dimension: Dimension, numbers: Numbers, constants: Mapping[str, bool], before: DimensionPlan | None
+    dimension: Dimension, numbers: FilterNumbers, constants: Mapping[str, bool], before: DimensionPlan | None
 ) -> Mapping[str, tuple[Crossing, ...]]:
     known: Mapping[str, Scope] = {}
     if before is not None and (before.constants is constants or before.constants == constants):
@@ -102,7 +105,7 @@ def _crossings(
     return result
 
 
-def _needed(filters: Sequence[Filter], numbers: Numbers, constants: Mapping[str, bool]) -> int | None:
+def _needed(filters: Sequence[BoundaryFilter], numbers: FilterNumbers, constants: Mapping[str, bool]) -> int | None:
     needed = 0
     for each in filters:
         always = constant(each.text, constants)
@@ -220,3 +223,121 @@ def _arrived(
                 return ALWAYS
             ways.append((down, family))
     return through(ways) if ways else NEVER
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Which filters matter for what is published under a tag set: those on some way from its scopes, up and down.
+#
+# Whoever may subscribe, now or later, sees an event by such a way, so its stamp need not say anything of other
+# filters.
+
+
+def relevant_filters(graph: ScopeGraph, tags: TagSet, numbers: FilterNumbers) -> int:
+    """The filters, as bits. None in a dimension where it names no scope: there no filter is asked."""
+    found: set[str] = set()
+    for name, dimension in graph.dimensions.items():
+        tag = tags.tag(name)
+        if tag is not None and tag != ANY and tag in dimension.scopes:
+            found.update(each.text for each in _on_the_way(dimension, tag))
+    return bits_of(numbers[text] for text in found if constant(text) is None)
+
+
+def _on_the_way(dimension: Dimension, tag: str) -> set[BoundaryFilter]:
+    above = dimension.above(tag)
+    found = {
+        each for scope in above for container in dimension.containers(scope) for each in dimension.up(scope, container)
+    }
+    reached, waiting = set(above), list(above)
+    while waiting:
+        container = waiting.pop()
+        for member in dimension.members(container):
+            found.update(dimension.down(container, member))
+            if member not in reached:
+                reached.add(member)
+                waiting.append(member)
+    return found
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Whether a client could ever see something that is published under a tag set, whatever it says of itself.
+#
+# It may name one of the scopes that it is in, or ``any`` where it may. In open dimensions everybody may, so only
+# closed ones hide anything: there it takes a scope of the client's own to which the pair is not *never*, or the grant
+# to observe.
+#
+# A pair is never if no way leads from the one scope to the other but through filters that no event of the type passes.
+# To know that takes no families: it is enough to go back along the ways from where the client is.
+
+
+class PossibleVisibility:
+    """One scope graph under one table of types; what is worked out is kept."""
+
+    def __init__(self, graph: ScopeGraph, filters: FilterMeanings) -> None:
+        self.graph = graph
+        self.filters = filters
+        self._closed = [each for each in graph.dimensions.values() if each.closed]
+        self._texts = {each.name: _texts(each) for each in self._closed}
+        self._shut: dict[tuple[str, str], frozenset[str]] = {}
+        self._seen: dict[tuple[str, str, frozenset[str]], frozenset[str]] = {}
+
+    def ever(self, client: str, advertised: TagSet, type: str) -> bool:
+        """Whether an event of this type, published under these tags, could be seen by the client."""
+        return all(self._in(each, client, advertised.tag(each.name), type) for each in self._closed)
+
+    def _in(self, dimension: Dimension, client: str, tag: str | None, type: str) -> bool:
+        if may(self.graph, client, "observe", dimension.name):
+            return True
+        own = self.graph.memberships(client, dimension.name)
+        if tag is None or not own:
+            return False
+        return tag == ANY or any(tag in self._seen_from(dimension, scope, type) for scope in own)
+
+    def _seen_from(self, dimension: Dimension, scope: str, type: str) -> frozenset[str]:
+        """The scopes of which something of a type could be visible in this one."""
+        shut = self._never_true(dimension, type)
+        key = (dimension.name, scope, shut)
+        found = self._seen.get(key)
+        if found is None:
+            found = self._seen[key] = _leading_to(dimension, scope, shut)
+        return found
+
+    def _never_true(self, dimension: Dimension, type: str) -> frozenset[str]:
+        """The filters that no event of a type passes."""
+        found = self._shut.get((dimension.name, type))
+        if found is None:
+            texts = self._texts[dimension.name]
+            found = frozenset(text for text in texts if self.filters.node(text, type) == FALSE)
+            self._shut[dimension.name, type] = found
+        return found
+
+
+def _texts(dimension: Dimension) -> frozenset[str]:
+    alone = ScopeGraph(dimensions={dimension.name: dimension})
+    return frozenset(each.text for each in alone.filters())
+
+
+def _leading_to(dimension: Dimension, scope: str, shut: frozenset[str]) -> frozenset[str]:
+    """The scopes from which a way leads to this one, up and then down, through nothing that is shut."""
+    if scope not in dimension.scopes:
+        return frozenset()
+
+    def is_open(filters: Iterable[BoundaryFilter]) -> bool:
+        return not any(each.text in shut or constant(each.text) is False for each in filters)
+
+    def before(here: str) -> list[str]:
+        return [each for each in dimension.containers(here) if is_open(dimension.down(each, here))]
+
+    def below(here: str) -> list[str]:
+        return [each for each in dimension.members(here) if is_open(dimension.up(each, here))]
+
+    return _reached(_reached({scope}, before), below)
+
+
+def _reached(start: Iterable[str], following: Callable[[str], list[str]]) -> frozenset[str]:
+    found = set(start)
+    waiting = list(found)
+    while waiting:
+        new = [each for each in following(waiting.pop()) if each not in found]
+        found.update(new)
+        waiting += new
+    return frozenset(found)

@@ -1,30 +1,114 @@
-"""Why an event is visible to a subscription, or why not: the way it takes in each dimension, and what would help.
-
-Data only; :mod:`situ.visibility.explain_text` puts it in words. Who lacks the right to know what there is in closed
-dimensions gets the answer and his own side of it.
-"""
+"""Ways between two scopes: up, then down, no scope twice; the shortest first, and by name among equally short ones."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import heapq
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 from typing import Any, Literal
 
-from situ.expr.interpret import interpret
-from situ.expr.runtime import FAILURES
-from situ.expr.tree import Read, walk
-from situ.tags import ANY, TagSet
-from situ.visibility.bits import NO_NUMBERS, bits_of, numbers_in
-from situ.visibility.compile import number_filters
-from situ.visibility.dimension_plan import compile_dimension, constant
-from situ.visibility.epochs import NOTHING_RELEASED
-from situ.visibility.families import ALWAYS, NEVER, Sets, suppose
-from situ.visibility.graph import Dimension, Filter, ScopeGraph
-from situ.visibility.rights import Principal, administers, may
-from situ.visibility.stamping import RootEvent
-from situ.visibility.ways import Leg, Way, ways_between
+from situ.lang.expr.interpret import interpret
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.expr.tree import Read, walk
+from situ.lang.tags import ANY, TagSet
+from situ.scopes.dimension_plan import compile_dimension, constant
+from situ.scopes.epochs import NOTHING_RELEASED
+from situ.scopes.filter_sets import ALWAYS, NEVER, NO_NUMBERS, FilterSets, bits_of, numbers_in, suppose
+from situ.scopes.graph import BoundaryFilter, Dimension, ScopeGraph
+from situ.scopes.rights import Principal, administers, may
+from situ.scopes.stamp import RootEvent
+from situ.scopes.visibility_plan import number_filters
+
+_MOST_LOOKED_AT = 5_000
+"""Beginnings of ways that are looked at: graphs may have more ways than anybody could list."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathLeg:
+    """One step of a way: from a scope up into a container of it, or down into a member, past these filters."""
+
+    start: str
+    end: str
+    up: bool
+    filters: tuple[tuple[str, BoundaryFilter], ...]
+    """What is asked, by the name of the interface: ``output(s)``, ``link up``, ``input(s)``, ``link down``."""
+
+
+Way = tuple[PathLeg, ...]
+Open = Callable[[PathLeg], bool]
+
+
+def paths_between(dimension: Dimension, start: str, end: str, is_open: Open = lambda leg: True) -> Iterator[Way]:
+    """The ways whose legs are all open, in order; not all of them where they are very many."""
+    to_go = _distances(dimension, start, end, is_open)
+    first = (start, True)
+    if first not in to_go:
+        return
+    waiting: list[tuple[int, tuple[str, ...], bool, Way]] = [(to_go[first], (start,), True, ())]
+    for _ in range(_MOST_LOOKED_AT):
+        if not waiting:
+            return
+        _, names, up, way = heapq.heappop(waiting)
+        if names[-1] == end:
+            yield way
+            continue
+        for leg in _legs(dimension, names[-1], going_up=up):
+            left = to_go.get((leg.end, leg.up))
+            if left is not None and leg.end not in names and is_open(leg):
+                heapq.heappush(waiting, (len(names) + left, (*names, leg.end), leg.up, (*way, leg)))
+
+
+def _legs(dimension: Dimension, scope: str, *, going_up: bool) -> Iterator[PathLeg]:
+    if going_up:
+        for container in dimension.containers(scope):
+            yield leg_up(dimension, scope, container)
+    for member in dimension.members(scope):
+        yield leg_down(dimension, scope, member)
+
+
+def leg_up(dimension: Dimension, member: str, container: str) -> PathLeg:
+    scope = dimension.scopes[member]
+    asked = ((f"output({member})", scope.output), ("link up", scope.link(container).up))
+    return PathLeg(member, container, True, tuple((name, each) for name, each in asked if each is not None))
+
+
+def leg_down(dimension: Dimension, container: str, member: str) -> PathLeg:
+    scope = dimension.scopes[member]
+    asked = ((f"input({member})", scope.input), ("link down", scope.link(container).down))
+    return PathLeg(container, member, False, tuple((name, each) for name, each in asked if each is not None))
+
+
+def _distances(dimension: Dimension, start: str, end: str, is_open: Open) -> dict[tuple[str, bool], int]:
+    """How many steps are left at least, by scope and whether it is still going up, for all that lead to the end."""
+    above = dimension.above(start)
+    result: dict[tuple[str, bool], int] = {(end, False): 0}
+    waiting = [(end, False)]
+    if end in above:
+        result[end, True] = 0
+        waiting.append((end, True))
+    for here, up in waiting:
+        far = result[here, up] + 1
+        before: list[tuple[str, bool]] = []
+        if up:
+            before = [(each, True) for each in dimension.members(here) if is_open(leg_up(dimension, each, here))]
+        else:
+            for container in dimension.containers(here):
+                if is_open(leg_down(dimension, container, here)):
+                    before += [(container, False), (container, True)]
+        for state in before:
+            if state not in result and (not state[1] or state[0] in above):
+                result[state] = far
+                waiting.append(state)
+    return result
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Why an event is visible to a subscription, or why not: the way it takes in each dimension, and what would help.
+#
+# Data only; :mod:`situ.scopes.explanation` puts it in words. Who lacks the right to know what there is in closed
+# dimensions gets the answer and his own side of it.
 
 _MOST_OTHERS = 3
 """Further ways that are told of an event that is not visible."""
@@ -32,7 +116,7 @@ _MOST_OTHERS = 3
 Side = Literal["producer", "consumer"]
 
 
-class Cell(Enum):
+class DimensionCase(Enum):
     """Why it is as it is in a dimension, where the table alone decides, and where a way must be found."""
 
     BETWEEN = "between scopes"
@@ -46,11 +130,11 @@ class Cell(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class FilterAnswer:
     """A filter that was put to the event, with what it said: ``true``, ``false``, ``NULL`` or ``fails``, and why."""
 
     interface: str
-    filter: Filter
+    filter: BoundaryFilter
     value: str
     reason: str = ""
 
@@ -60,17 +144,17 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ScopePathStep:
     """One step of a way, with the filters that were asked there."""
 
     start: str
     end: str
     up: bool
-    asked: tuple[Asked, ...]
+    asked: tuple[FilterAnswer, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InDimension:
+class DimensionExplanation:
     """One dimension: what both sides say, and what comes of it.
 
     ``way`` is the shortest that is open, or if none is the shortest there is; ``others`` are ways that were tried in
@@ -80,34 +164,34 @@ class InDimension:
     dimension: str
     advertised: str | None
     subscribed: str | None
-    cell: Cell
+    cell: DimensionCase
     visible: bool
-    way: tuple[Step, ...] = ()
-    others: tuple[tuple[Step, ...], ...] = ()
+    way: tuple[ScopePathStep, ...] = ()
+    others: tuple[tuple[ScopePathStep, ...], ...] = ()
     lacking: tuple[tuple[str, ...], ...] = ()
 
     @property
-    def blocked(self) -> Asked | None:
+    def blocked(self) -> FilterAnswer | None:
         """The first filter on the way that did not pass."""
         return first_blocked(self.way)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explained:
+class VisibilityExplanation:
     """The answer. ``side``: it was asked by somebody who may only see this side, and the other is left out."""
 
     visible: bool
-    dimensions: tuple[InDimension, ...]
+    dimensions: tuple[DimensionExplanation, ...]
     side: Side | None = None
 
     @property
-    def hidden(self) -> tuple[InDimension, ...]:
+    def hidden(self) -> tuple[DimensionExplanation, ...]:
         """The dimensions in which it is not visible."""
         return tuple(each for each in self.dimensions if not each.visible)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
+class FilterAnswers:
     """What filters said of an event when it was stamped: ``true`` are those that were.
 
     ``event`` is the event itself, which can say why the others were not. A part of a situation is not at hand.
@@ -128,18 +212,18 @@ class Answers:
 
 def explain_visibility(
     graph: ScopeGraph,
-    event: RootEvent | Answers,
+    event: RootEvent | FilterAnswers,
     advertised: TagSet,
     subscribed: TagSet,
     released: frozenset[str] = NOTHING_RELEASED,
-) -> Explained:
+) -> VisibilityExplanation:
     """Everything about one event between two tag sets; dimensions in the order in which they are written, if known."""
     names = {name: None for tags in (advertised, subscribed) for name, tag in tags.named if tag != ANY}
     found = [
         _in_dimension(name, graph, event, advertised.tag(name), subscribed.tag(name))
         for name in sorted({*graph.dimensions, *names} - released, key=lambda name: _order(graph, name))
     ]
-    return Explained(visible=all(each.visible for each in found), dimensions=tuple(found))
+    return VisibilityExplanation(visible=all(each.visible for each in found), dimensions=tuple(found))
 
 
 def _order(graph: ScopeGraph, name: str) -> tuple[bool, int, int, str]:
@@ -159,20 +243,20 @@ def may_know_all(graph: ScopeGraph, by: Principal, advertised: TagSet, subscribe
     )
 
 
-def one_side(visible: bool, side: Side, own: TagSet) -> Explained:
+def one_side(visible: bool, side: Side, own: TagSet) -> VisibilityExplanation:
     """For those who may not know more: the answer, and what they said themselves. No foreign scope, filter or value.
 
     Nothing is told of single dimensions, and none is named that they did not name: that would tell of the other side.
     """
-    return Explained(
+    return VisibilityExplanation(
         visible=visible,
         side=side,
         dimensions=tuple(
-            InDimension(
+            DimensionExplanation(
                 dimension=name,
                 advertised=tag if side == "producer" else None,
                 subscribed=tag if side == "consumer" else None,
-                cell=Cell.BETWEEN,
+                cell=DimensionCase.BETWEEN,
                 visible=visible,
             )
             for name, tag in own.named
@@ -185,81 +269,89 @@ def _administers_ends(graph: ScopeGraph, by: Principal, name: str, *ends: str | 
     return bool(scopes) and all(administers(graph, by, name, each) for each in scopes)
 
 
-def first_blocked(way: tuple[Step, ...]) -> Asked | None:
+def first_blocked(way: tuple[ScopePathStep, ...]) -> FilterAnswer | None:
     return next((asked for step in way for asked in step.asked if not asked.passes), None)
 
 
 def _in_dimension(
-    name: str, graph: ScopeGraph, event: RootEvent | Answers, advertised: str | None, subscribed: str | None
-) -> InDimension:
+    name: str, graph: ScopeGraph, event: RootEvent | FilterAnswers, advertised: str | None, subscribed: str | None
+) -> DimensionExplanation:
     dimension = graph.dimensions.get(name)
     cell, visible = _cell(dimension, advertised, subscribed)
-    if cell is not Cell.BETWEEN or dimension is None or advertised is None or subscribed is None:
-        return InDimension(dimension=name, advertised=advertised, subscribed=subscribed, cell=cell, visible=visible)
+    if cell is not DimensionCase.BETWEEN or dimension is None or advertised is None or subscribed is None:
+        return DimensionExplanation(
+            dimension=name, advertised=advertised, subscribed=subscribed, cell=cell, visible=visible
+        )
     return _between(dimension, event, advertised, subscribed)
 
 
-def _cell(dimension: Dimension | None, advertised: str | None, subscribed: str | None) -> tuple[Cell, bool]:
+def _cell(dimension: Dimension | None, advertised: str | None, subscribed: str | None) -> tuple[DimensionCase, bool]:
     scopes = dimension.scopes if dimension is not None else {}
     if any(tag not in (None, ANY) and tag not in scopes for tag in (advertised, subscribed)):
-        return Cell.NO_SUCH_SCOPE, False
+        return DimensionCase.NO_SUCH_SCOPE, False
     closed = dimension is not None and dimension.closed
     match advertised, subscribed:
         case None | "any", None:
-            return (Cell.CLOSED, False) if closed else (Cell.UNUSED, True)
+            return (DimensionCase.CLOSED, False) if closed else (DimensionCase.UNUSED, True)
         case _, None:
-            return Cell.SCOPE_AGAINST_NOTHING, False
+            return DimensionCase.SCOPE_AGAINST_NOTHING, False
         case None | "any", "any":
-            return (Cell.ANY_WANTED, True) if closed else (Cell.UNUSED, True)
+            return (DimensionCase.ANY_WANTED, True) if closed else (DimensionCase.UNUSED, True)
         case _, "any":
-            return Cell.ANY_WANTED, True
+            return DimensionCase.ANY_WANTED, True
         case None, _:
-            return Cell.NOTHING_AGAINST_SCOPE, False
+            return DimensionCase.NOTHING_AGAINST_SCOPE, False
         case "any", _:
-            return Cell.NO_LIMIT, True
+            return DimensionCase.NO_LIMIT, True
         case _:
-            return Cell.BETWEEN, False
+            return DimensionCase.BETWEEN, False
 
 
-def _between(dimension: Dimension, event: RootEvent | Answers, advertised: str, subscribed: str) -> InDimension:
+def _between(
+    dimension: Dimension, event: RootEvent | FilterAnswers, advertised: str, subscribed: str
+) -> DimensionExplanation:
     answers: dict[str, tuple[str, str]] = {}
 
-    def ask(interface: str, each: Filter) -> Asked:
+    def ask(interface: str, each: BoundaryFilter) -> FilterAnswer:
         if each.text not in answers:
-            answers[each.text] = event.value(each.text) if isinstance(event, Answers) else value_of(event, each.text)
+            answers[each.text] = (
+                event.value(each.text) if isinstance(event, FilterAnswers) else value_of(event, each.text)
+            )
         value, reason = answers[each.text]
-        return Asked(interface=interface, filter=each, value=value, reason=reason)
+        return FilterAnswer(interface=interface, filter=each, value=value, reason=reason)
 
-    def is_open(leg: Leg) -> bool:
+    def is_open(leg: PathLeg) -> bool:
         return all(ask(name, each).passes for name, each in leg.filters)
 
-    def told(way: Way) -> tuple[Step, ...]:
+    def told(way: Way) -> tuple[ScopePathStep, ...]:
         return tuple(
-            Step(start=leg.start, end=leg.end, up=leg.up, asked=tuple(ask(name, each) for name, each in leg.filters))
+            ScopePathStep(
+                start=leg.start, end=leg.end, up=leg.up, asked=tuple(ask(name, each) for name, each in leg.filters)
+            )
             for leg in way
         )
 
-    def answered(visible: bool, *ways: Way, lacking: tuple[tuple[str, ...], ...] = ()) -> InDimension:
+    def answered(visible: bool, *ways: Way, lacking: tuple[tuple[str, ...], ...] = ()) -> DimensionExplanation:
         shown = [told(way) for way in ways]
-        return InDimension(
+        return DimensionExplanation(
             dimension=dimension.name,
             advertised=advertised,
             subscribed=subscribed,
-            cell=Cell.BETWEEN,
+            cell=DimensionCase.BETWEEN,
             visible=visible,
             way=shown[0] if shown else (),
             others=tuple(shown[1:]),
             lacking=lacking,
         )
 
-    for way in ways_between(dimension, advertised, subscribed, is_open):
+    for way in paths_between(dimension, advertised, subscribed, is_open):
         return answered(True, way)
-    tried = list(islice(ways_between(dimension, advertised, subscribed), 1 + _MOST_OTHERS))
+    tried = list(islice(paths_between(dimension, advertised, subscribed), 1 + _MOST_OTHERS))
     return answered(False, *tried, lacking=_lacking(dimension, event, advertised, subscribed, tried))
 
 
 def _lacking(
-    dimension: Dimension, event: RootEvent | Answers, advertised: str, subscribed: str, ways: list[Way]
+    dimension: Dimension, event: RootEvent | FilterAnswers, advertised: str, subscribed: str, ways: list[Way]
 ) -> tuple[tuple[str, ...], ...]:
     """The smallest sets of filters that are not true and would do; of a way, where there are too many to compare."""
     alone = ScopeGraph(dimensions={dimension.name: dimension})
@@ -268,7 +360,7 @@ def _lacking(
     family = compile_dimension(dimension, [advertised], [subscribed], numbers).family(advertised, subscribed)
     left = suppose(family, true, 0)
     texts = numbers.texts()
-    if isinstance(left, Sets):
+    if isinstance(left, FilterSets):
         if left in (ALWAYS, NEVER):
             return ()
         least = left.sets[0].bit_count()
@@ -296,3 +388,167 @@ def value_of(event: RootEvent, text: str) -> tuple[str, str]:
     reads = {each: None for each in walk(meaning.node) if isinstance(each, Read) and interpret(each, values) is None}
     missing = ", ".join(dict.fromkeys(".".join((each.variable, *each.path)) for each in reads))
     return "NULL", f"{missing} {'are' if ',' in missing else 'is'} missing" if missing else ""
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Why an event is visible or not, for programs: what was found in each dimension, with a code for each reason.
+
+
+def explained_as_json(explained: VisibilityExplanation) -> dict[str, Any]:
+    """The answer; of one side, only what that side may know."""
+    return {
+        "visible": explained.visible,
+        "dimensions": [
+            _own(each, explained.side) if explained.side is not None else _dimension_as_json(each)
+            for each in explained.dimensions
+        ],
+    }
+
+
+def _own(each: DimensionExplanation, side: str) -> dict[str, Any]:
+    own = each.advertised if side == "producer" else each.subscribed
+    return {"dimension": each.dimension, "advertised" if side == "producer" else "subscribed": own}
+
+
+def _dimension_as_json(each: DimensionExplanation) -> dict[str, Any]:
+    blocked = each.blocked
+    return {
+        "dimension": each.dimension,
+        "advertised": each.advertised,
+        "subscribed": each.subscribed,
+        "visible": each.visible,
+        "code": each.cell.name.lower(),
+        "way": _way(each.way),
+        "also_tried": [_way(other) for other in each.others],
+        "blocked": None if blocked is None else _asked(blocked),
+        "lacking": [list(texts) for texts in each.lacking],
+    }
+
+
+def _way(way: tuple[ScopePathStep, ...]) -> list[dict[str, Any]]:
+    return [
+        {
+            "from": step.start,
+            "to": step.end,
+            "direction": "up" if step.up else "down",
+            "asked": [_asked(each) for each in step.asked],
+        }
+        for step in way
+    ]
+
+
+def _asked(asked: FilterAnswer) -> dict[str, Any]:
+    return {
+        "interface": asked.interface,
+        "filter": asked.filter.text,
+        "value": asked.value,
+        "reason": asked.reason or None,
+        "place": str(asked.filter.place) if asked.filter.place is not None else None,
+    }
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Why an event is visible or not, in words: one block a dimension, then the sentence that sums it up.
+
+_NOT = "NOT VISIBLE"
+_WIDEST = 72
+"""Columns before verdicts; a longer way pushes its own aside."""
+
+
+def explain_text(explained: VisibilityExplanation) -> str:
+    """The answer as lines of text."""
+    if explained.side is not None:
+        return "\n".join((*_own_side(explained), "visible" if explained.visible else "not visible"))
+    return "\n".join((*dimension_lines(explained), summary(explained)))
+
+
+def dimension_lines(explained: VisibilityExplanation) -> list[str]:
+    """What happens in each dimension, the verdicts below each other."""
+    names = max((len(each.dimension) for each in explained.dimensions), default=0)
+    heads = {each.dimension: f"{each.dimension:{names}}  {_head(each)}" for each in explained.dimensions}
+    width = min(max((len(head) for head in heads.values()), default=0), _WIDEST)
+    return [line for each in explained.dimensions for line in _dimension(each, f"{heads[each.dimension]:{width}}")]
+
+
+def summary(explained: VisibilityExplanation) -> str:
+    """The verdict, and what would change it."""
+    if explained.visible:
+        return "visible"
+    names = ", ".join(each.dimension for each in explained.hidden)
+    remedies = [_remedy(each) for each in explained.hidden]
+    if any(not remedy for remedy in remedies):
+        return f"not visible ({names}); no event would be"
+    return f"not visible ({names}); would be visible if: {', and '.join(remedies)}"
+
+
+def _own_side(explained: VisibilityExplanation) -> Iterator[str]:
+    for each in explained.dimensions:
+        own = each.advertised if explained.side == "producer" else each.subscribed
+        yield f"{each.dimension}  {own}"
+
+
+def _remedy(hidden: DimensionExplanation) -> str:
+    match hidden.cell:
+        case DimensionCase.BETWEEN:
+            return ", or ".join(" and ".join(texts) for texts in hidden.lacking)
+        case DimensionCase.SCOPE_AGAINST_NOTHING:
+            return f"the subscription named a {hidden.dimension} scope that sees {hidden.advertised}, or any"
+        case DimensionCase.NOTHING_AGAINST_SCOPE:
+            return f"the advertisement named a {hidden.dimension} scope that {hidden.subscribed} sees, or any"
+        case DimensionCase.CLOSED:
+            return f"both named {hidden.dimension} scopes, or the subscription any"
+        case _:
+            return ""
+
+
+def _head(each: DimensionExplanation) -> str:
+    if each.cell is DimensionCase.BETWEEN and each.visible:
+        return _route(each.way) if each.way else f"{each.advertised}"
+    return f"{_tag(each.advertised)} → {_tag(each.subscribed)}"
+
+
+def _dimension(each: DimensionExplanation, head: str) -> Iterator[str]:
+    verdict = "visible" if each.visible else _NOT
+    if each.cell is not DimensionCase.BETWEEN:
+        yield f"{head}  {verdict} ({each.cell.value})"
+        return
+    if each.visible:
+        asked = "; ".join(dict.fromkeys(question.filter.text for step in each.way for question in step.asked))
+        yield f"{head}  {verdict}" + (f"  {asked}" if asked else "")
+        return
+    yield f"{head}  {verdict}"
+    if not each.way:
+        yield "   no scope leads from the one to the other"
+    yield from _steps(each.way)
+    for other in each.others:
+        blocked = first_blocked(other)
+        at = f", blocked first at {blocked.interface}" if blocked is not None else ""
+        yield f"   also tried: {_route(other)}{at}"
+
+
+def _steps(way: tuple[ScopePathStep, ...]) -> Iterator[str]:
+    rows: list[tuple[str, FilterAnswer | None]] = []
+    for step in way:
+        shown = f"{step.start} {'↑' if step.up else '↓'} {step.end}"
+        rows += [(shown if place == 0 else "", asked) for place, asked in enumerate(step.asked or (None,))]
+    wide = max((len(shown) for shown, _ in rows), default=0)
+    names = max((len(asked.interface) for _, asked in rows if asked is not None), default=0)
+    texts = max((len(asked.filter.text) for _, asked in rows if asked is not None), default=0)
+    for shown, asked in rows:
+        if asked is None:
+            yield f"   {shown}"
+            continue
+        value = f"{asked.value}: {asked.reason}" if asked.reason else asked.value
+        place = f"   {asked.filter.place}" if asked.filter.place is not None else ""
+        yield f"   {shown:{wide}}  {asked.interface:{names}}  {asked.filter.text:{texts}}  {value}{place}"
+
+
+def _route(way: tuple[ScopePathStep, ...]) -> str:
+    parts = [way[0].start] if way else []
+    for step in way:
+        parts += ["↑" if step.up else "↓", step.end]
+    return " ".join(parts)
+
+
+def _tag(tag: str | None) -> str:
+    return "nothing said" if tag is None else "any" if tag == ANY else tag

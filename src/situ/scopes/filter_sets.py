@@ -1,17 +1,98 @@
-"""Families of filter sets: on which filters it depends whether an event is visible.
+"""Numbers of filters, and what an event knows of them: its bits.
 
-A filter has a number, a set of filters is an integer with the bits of its numbers, and a family is visible when at
-least one of its sets is contained in the bits of the event. No set at all is *never*, the empty set is *always*.
-Filters occur only positively, so a set that contains another adds nothing: families are kept minimal.
-
-Diamonds one after the other multiply: a family of more than 64 sets is not written out but kept as the AND and OR that
-it comes from, parts that are shared written once. Both forms mean the same; nothing but cost depends on which it is.
+Each distinct filter, by its canonical text, has a number that is given once and never to another, so that bits stay
+readable when filters come and go. ``bits`` of an event is an integer with a 1 for each filter that is TRUE for it;
+where integers have 64 bits with a sign, the same is a list of words of 63.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+WORD = 63
+"""Bits in a word: the sign is left alone."""
+
+_FULL = (1 << WORD) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterNumbers:
+    """The numbers that were ever given: by the text of the filter. Kept with the scope document, for good."""
+
+    given: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __getitem__(self, text: str) -> int:
+        return self.given[text]
+
+    def __contains__(self, text: object) -> bool:
+        return text in self.given
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    def texts(self) -> dict[int, str]:
+        """The texts by their numbers."""
+        return {number: text for text, number in self.given.items()}
+
+
+NO_NUMBERS = FilterNumbers()
+
+
+def give_numbers(numbers: FilterNumbers, texts: Iterable[str]) -> FilterNumbers:
+    """With numbers for these texts, too: those that had one keep it, new ones get the next, in alphabetical order."""
+    new = sorted({text for text in texts if text not in numbers})
+    if not new:
+        return numbers
+    following = max(numbers.given.values(), default=-1) + 1
+    given = {**numbers.given, **{text: following + place for place, text in enumerate(new)}}
+    return FilterNumbers(given=MappingProxyType(given))
+
+
+def bits_of(numbers: Iterable[int]) -> int:
+    """An integer with the bits of these numbers."""
+    result = 0
+    for number in numbers:
+        result |= 1 << number
+    return result
+
+
+def numbers_in(bits: int) -> Iterator[int]:
+    """The numbers of the bits that are 1, smaller ones first."""
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
+
+
+def to_words(bits: int, least: int = 0) -> tuple[int, ...]:
+    """The same in words of 63, lower ones first; at least so many, and none for nothing."""
+    words: list[int] = []
+    while bits or len(words) < least:
+        words.append(bits & _FULL)
+        bits >>= WORD
+    return tuple(words)
+
+
+def from_words(words: Sequence[int]) -> int:
+    """What :func:`to_words` took apart."""
+    result = 0
+    for place, word in enumerate(words):
+        result |= word << (WORD * place)
+    return result
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Families of filter sets: on which filters it depends whether an event is visible.
+#
+# A filter has a number, a set of filters is an integer with the bits of its numbers, and a family is visible when at
+# least one of its sets is contained in the bits of the event. No set at all is *never*, the empty set is *always*.
+# Filters occur only positively, so a set that contains another adds nothing: families are kept minimal.
+#
+# Diamonds one after the other multiply: a family of more than 64 sets is not written out but kept as the AND and OR
+# that it comes from, parts that are shared written once. Both forms mean the same; nothing but cost depends on which
+# it is.
 
 MOST_SETS = 64
 """A family of more sets is kept nested."""
@@ -24,7 +105,7 @@ Step = tuple[tuple[int, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Sets:
+class FilterSets:
     """Any of these sets of filters, none containing another, smaller ones first."""
 
     sets: tuple[int, ...]
@@ -52,7 +133,7 @@ class Sets:
         return family_of, (self.sets,)
 
 
-class Nested:
+class NestedFilterSets:
     """An OR of ways, each an AND of filters and of other families: a graph without cycles, whose parts are shared.
 
     Graphs of scopes may be thousands of levels high, so nothing here recurses.
@@ -88,7 +169,7 @@ class Nested:
         return result
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Nested) and self.program == other.program)
+        return self is other or (isinstance(other, NestedFilterSets) and self.program == other.program)
 
     def __hash__(self) -> int:
         return hash(self.program)
@@ -100,19 +181,19 @@ class Nested:
         return nested_from, (self.program,)
 
 
-Family = Sets | Nested
+Family = FilterSets | NestedFilterSets
 Way = tuple[int, tuple[Family, ...]]
 """Filters that must all be TRUE, and families that must all hold."""
 
-NEVER = Sets(())
-ALWAYS = Sets((0,))
+NEVER = FilterSets(())
+ALWAYS = FilterSets((0,))
 
 
 def nested_from(program: Sequence[Step]) -> Family:
     """The family that steps mean: how a nested one is stored and read again."""
     made: list[Family] = []
     for step in program:
-        made.append(Nested([(needed, tuple(made[earlier] for earlier in parts)) for needed, parts in step]))
+        made.append(NestedFilterSets([(needed, tuple(made[earlier] for earlier in parts)) for needed, parts in step]))
     return made[-1]
 
 
@@ -148,11 +229,11 @@ def through(ways: Sequence[tuple[int, Family]]) -> Family:
         needed, family = ways[0]
         if not needed or family is NEVER:
             return family
-        if isinstance(family, Sets) and len(family.sets) == 1:
-            return Sets((family.sets[0] | needed,))
+        if isinstance(family, FilterSets) and len(family.sets) == 1:
+            return FilterSets((family.sets[0] | needed,))
     sets: set[int] = set()
     for needed, family in ways:
-        if isinstance(family, Nested):
+        if isinstance(family, NestedFilterSets):
             break
         for each in family.sets:
             sets.add(needed | each)
@@ -196,7 +277,11 @@ def _both(left: Family, right: Family) -> Family:
         return right
     if right is ALWAYS or left is NEVER:
         return left
-    if isinstance(left, Sets) and isinstance(right, Sets) and len(left.sets) * len(right.sets) <= _MOST_COMPARED:
+    if (
+        isinstance(left, FilterSets)
+        and isinstance(right, FilterSets)
+        and len(left.sets) * len(right.sets) <= _MOST_COMPARED
+    ):
         least = minimal(one | other for one in left.sets for other in right.sets)
         if least is not None:
             return family_of(least)
@@ -210,7 +295,7 @@ def _gathered(ways: Iterable[tuple[int, Family]]) -> list[Way]:
     """
     by_family: dict[int, tuple[Family, list[int]]] = {}
     for needed, family in ways:
-        while isinstance(family, Nested) and len(family.ways) == 1 and len(family.ways[0][1]) == 1:
+        while isinstance(family, NestedFilterSets) and len(family.ways) == 1 and len(family.ways[0][1]) == 1:
             more, (family,) = family.ways[0]
             needed |= more
         by_family.setdefault(id(family), (family, []))[1].append(needed)
@@ -219,7 +304,7 @@ def _gathered(ways: Iterable[tuple[int, Family]]) -> list[Way]:
         if len(masks) == 1:
             result.append((masks[0], (family,)))
         else:
-            choice = union(Sets((needed,)) if needed else ALWAYS for needed in masks)
+            choice = union(FilterSets((needed,)) if needed else ALWAYS for needed in masks)
             result.append((0, (family, choice)))
     return result
 
@@ -238,17 +323,17 @@ def _nested(ways: Iterable[Way]) -> Family:
         return NEVER
     if len(kept) == 1 and not kept[0][0] and len(kept[0][1]) == 1:
         return kept[0][1][0]
-    return Nested(kept)
+    return NestedFilterSets(kept)
 
 
 def family_of(sets: tuple[int, ...]) -> Family:
     """The family of minimal sets; never and always are one object each, so that they are recognised by being it."""
     if not sets:
         return NEVER
-    return ALWAYS if sets[0] == 0 else Sets(sets)
+    return ALWAYS if sets[0] == 0 else FilterSets(sets)
 
 
-def _flatten(top: Nested) -> tuple[Step, ...]:
+def _flatten(top: NestedFilterSets) -> tuple[Step, ...]:
     place: dict[int, int] = {}
     steps: list[Step] = []
     waiting: list[Family] = [top]
@@ -257,14 +342,14 @@ def _flatten(top: Nested) -> tuple[Step, ...]:
         if id(family) in place:
             waiting.pop()
             continue
-        ways = family.ways if isinstance(family, Nested) else ()
+        ways = family.ways if isinstance(family, NestedFilterSets) else ()
         missing = [part for _, parts in ways for part in parts if id(part) not in place]
         if missing:
             waiting.extend(reversed(missing))
             continue
         waiting.pop()
         step: Step
-        if isinstance(family, Sets):
+        if isinstance(family, FilterSets):
             step = tuple((needed, ()) for needed in family.sets)
         else:
             step = tuple((needed, tuple(place[id(part)] for part in parts)) for needed, parts in family.ways)

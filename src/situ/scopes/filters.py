@@ -12,23 +12,33 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from situ.errors import Problem
-from situ.expr.limits import DEFAULT_LIMITS, Limits
-from situ.expr.results import check_bounded
-from situ.expr.scope import event_scope
-from situ.expr.simplify import simplify
-from situ.expr.syntax import Locate, locate_in
-from situ.expr.tree import FALSE, And, Literal, Node, Or, Read, rebuild, walk
-from situ.types.model import BOOLEAN, STRING, Attribute, Struct, plain
-from situ.types.reserved import RESERVED_EVENTS
-from situ.types.table import Types, built_in
+from situ.lang.catalogue import (
+    BLOCKED_TYPES,
+    BOUNDARY_NO_CONDITION,
+    BOUNDARY_NOT_ALLOWED,
+    BOUNDARY_UNKNOWN_NAME,
+    NOT_IN_LANGUAGE,
+    SYNTAX,
+    UNKNOWN_NAME,
+)
+from situ.lang.expr.checker.check import check_bounded
+from situ.lang.expr.faults import NO_FAULTS, Faults
+from situ.lang.expr.limits import DEFAULT_LIMITS, ExpressionLimits
+from situ.lang.expr.scope import event_scope
+from situ.lang.expr.simplify import simplify
+from situ.lang.expr.syntax import Locate, locate_in
+from situ.lang.expr.tree import FALSE, And, Literal, Node, Or, Read, rebuild, walk
+from situ.lang.problems import Problem, nearest
+from situ.lang.types.model import BOOLEAN, STRING, Attribute, Struct, plain
+from situ.lang.types.table import RESERVED_EVENTS, Types, built_in
+from situ.scopes.graph import ScopeGraph
 
 Path: TypeAlias = tuple[str, ...]
 Blocked: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meaning:
+class FilterMeaning:
     """What a filter is to events that have what it asks for in the same form.
 
     ``node`` is None if it means nothing to any event. ``missing`` are paths that these types have not, and others have.
@@ -41,18 +51,18 @@ class Meaning:
     problems: tuple[Problem, ...] = ()
 
 
-class Filters:
+class FilterMeanings:
     """The meanings of filters under one table of types. Remembers them; says nothing of scopes."""
 
-    def __init__(self, types: Types, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(self, types: Types, limits: ExpressionLimits = DEFAULT_LIMITS) -> None:
         self.types, self.limits = types, limits
         self._events = {name: event for name in event_types(types) if (event := types.event(name)) is not None}
         self._having: dict[str, list[str]] = {}
         for name, event in self._events.items():
             for attribute in event.attributes:
                 self._having.setdefault(attribute.name, []).append(name)
-        self._meanings: dict[str, tuple[Meaning, ...]] = {}
-        self._by_type: dict[str, dict[str, Meaning]] = {}
+        self._meanings: dict[str, tuple[FilterMeaning, ...]] = {}
+        self._by_type: dict[str, dict[str, FilterMeaning]] = {}
         self._nodes: dict[tuple[str, str], Node] = {}
         self._blocked: dict[str, Blocked] = {}
 
@@ -71,7 +81,7 @@ class Filters:
             found = self._nodes[text, type] = self._node(text, type)
         return found
 
-    def meanings(self, text: str, locate: Locate | None = None) -> tuple[Meaning, ...]:
+    def meanings(self, text: str, locate: Locate | None = None) -> tuple[FilterMeaning, ...]:
         """The filter by groups of types, never empty; all without a tree if it means nothing to any event."""
         found = self._meanings.get(text)
         if found is None or (locate is not None and any(each.problems for each in found)):
@@ -116,15 +126,15 @@ class Filters:
             return FALSE
         return passing(_known(meaning.node, type, meaning.missing))
 
-    def _checked(self, text: str, locate: Locate) -> tuple[Meaning, ...]:
+    def _checked(self, text: str, locate: Locate) -> tuple[FilterMeaning, ...]:
         """Groups that have most of what is mentioned come first: what they mean is known of those that have less."""
         mentioned = sorted(set(_WORD.findall(text)))
         groups = sorted(self._groups(mentioned).items(), key=lambda group: len(group[0][1]))
-        right: list[Meaning] = []
-        wrong: list[Meaning] = []
-        less: list[Meaning] = []
+        right: list[FilterMeaning] = []
+        wrong: list[FilterMeaning] = []
+        less: list[FilterMeaning] = []
         for (payload, missing), types in groups:
-            meaning = Meaning(types=tuple(types), payload=payload, node=None, missing=missing)
+            meaning = FilterMeaning(types=tuple(types), payload=payload, node=None, missing=missing)
             if any(_present(meaning) <= set(other.payload.attributes) for other in right):
                 less.append(meaning)
                 continue
@@ -146,7 +156,7 @@ class Filters:
             groups.setdefault((payload, frozenset(missing)), []).append(name)
         return groups or {(Struct("", ()), frozenset()): []}
 
-    def _read(self, text: str, locate: Locate, meaning: Meaning) -> Meaning:
+    def _read(self, text: str, locate: Locate, meaning: FilterMeaning) -> FilterMeaning:
         scope = event_scope(meaning.payload, types=self.types, limits=self.limits)
         checked = check_bounded(text, scope, locate, BOOLEAN)
         return replace(meaning, node=checked.node, problems=tuple(each for each in checked.problems if each.is_error))
@@ -157,16 +167,16 @@ _WORD = re.compile(r"[^\W\d]\w*")
 """What may be a name. A word in a text or a type may be, too: then more is looked at than is asked for."""
 
 
-def _present(meaning: Meaning) -> set[Attribute]:
+def _present(meaning: FilterMeaning) -> set[Attribute]:
     return {each for each in meaning.payload.attributes if (each.name,) not in meaning.missing}
 
 
-def _lacking(meaning: Meaning, right: Sequence[Meaning]) -> Meaning:
+def _lacking(meaning: FilterMeaning, right: Sequence[FilterMeaning]) -> FilterMeaning:
     """The same for types that have less, or something else by a name: what the filter asks for they have not."""
     present = _present(meaning)
     own = {each.name for each in present}  # the other may only have been lent what these types have themselves
 
-    def differing(other: Meaning) -> frozenset[Path]:
+    def differing(other: FilterMeaning) -> frozenset[Path]:
         others = {(each.name,) for each in other.payload.attributes if each not in present}
         return meaning.missing | others | {path for path in other.missing if path[0] not in own}
 
@@ -249,3 +259,86 @@ def _widened(
     added = [replace(lent[name][0].attribute(name) or own, optional=True, default=None) for name in lent]
     missing.update((*above, own.name, name) for name in lent)
     return replace(own, type=Struct(struct.name, (*struct.attributes, *added), struct.supers))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Is a text a filter at a boundary? Names that some event type has, nothing that changes by itself, true or false.
+#
+# The problem of the declaration is outside, that of the expression inside as its cause.
+
+_SELF_CONTAINED = "A filter says the same of an event at any time and place, and needs nothing but the event."
+_CLOCK = "The current time is another one for everybody who asks. `event.time` is the time of the event."
+_CHANCE = "A filter says the same of an event each time it is asked."
+_SEVERAL = "A filter sees one event at a time. A policy looks at several, and publishes what it finds."
+_ON_THE_WAY = "It changes while the event travels, and a filter says the same of an event everywhere."
+
+_FUNCTIONS = {
+    **dict.fromkeys(("now", "current_timestamp", "current_date", "current_time", "localtimestamp"), _CLOCK),
+    **dict.fromkeys(("rand", "random", "randn", "uuid", "shuffle"), _CHANCE),
+    **dict.fromkeys(("sum", "count", "avg", "min", "max", "first", "last", "stddev", "variance"), _SEVERAL),
+    "lookup": _SELF_CONTAINED,
+}
+_NAMES = {
+    **dict.fromkeys(("current_timestamp", "current_date", "current_time"), _CLOCK),
+    **dict.fromkeys(("latency", "freshness", "rate"), _ON_THE_WAY),
+}
+_SUBQUERY = re.compile(r"\bSELECT\b", re.IGNORECASE)
+_MOST_NAMED = 8
+
+
+def check_filter(
+    scope: str,
+    text: str,
+    filters: FilterMeanings,
+    locate: Locate,
+    functions: Collection[str] = (),
+    faults: Faults = NO_FAULTS,
+) -> Iterator[Problem]:
+    """What is wrong with a filter of a scope, and whom it blocks. ``functions`` are those that the project has."""
+    meanings = filters.meanings(text, locate)
+    if all(meaning.node is None for meaning in meanings):
+        own = {name.lower() for name in functions}
+        found = {(each.code.code, each.location, each.message): each for each in meanings[0].problems}
+        yield from (_wrong(scope, text, each, filters, own) for each in found.values() if not faults.explain(each))
+        return
+    types, names = filters.blocked(text)
+    if types:
+        yield BLOCKED_TYPES(locate(0, len(text)), scope=scope, names=_listed(names), types=_listed(types))
+
+
+def check_filters(graph: ScopeGraph, filters: FilterMeanings) -> Iterator[Problem]:
+    """What is wrong with the filters of a graph under these types; places are in their texts."""
+    for dimension in graph.dimensions.values():
+        for name, scope in dimension.scopes.items():
+            sides = (scope.output, scope.input, *(side for _, link in scope.links for side in (link.up, link.down)))
+            for each in sides:
+                if each is not None:
+                    yield from check_filter(name, each.text, filters, locate_in(each.text, f"filter of {name}"))
+
+
+def _no_condition(scope: str, problem: Problem) -> Problem:
+    remedy = "" if problem.hint else "Write a comparison, such as `severity >= 4`, or `type IS …`."
+    return BOUNDARY_NO_CONDITION(problem.location, cause=problem, scope=scope, remedy=remedy)
+
+
+def _wrong(scope: str, text: str, problem: Problem, filters: FilterMeanings, functions: Collection[str]) -> Problem:
+    if problem.code is NOT_IN_LANGUAGE or (problem.code is SYNTAX and _SUBQUERY.search(text)):
+        found = "a query of its own" if problem.code is SYNTAX else problem.values["found"]
+        return BOUNDARY_NOT_ALLOWED(problem.location, cause=problem, scope=scope, found=found, reason=_SELF_CONTAINED)
+    if problem.code is not UNKNOWN_NAME or problem.values["kind"] == "unit":
+        return _no_condition(scope, problem)
+    kind, name = problem.values["kind"], problem.values["name"]
+    reason = _FUNCTIONS.get(name.lower()) if kind == "function" else _NAMES.get(name.lower())
+    found = f"`{name}`"
+    if kind == "function" and name.lower() in functions:
+        found, reason = f"`{name}`, a function of the project", _SELF_CONTAINED
+    if reason is not None:
+        return BOUNDARY_NOT_ALLOWED(problem.location, cause=problem, scope=scope, found=found, reason=reason)
+    close = problem.values["nearest"] if kind in ("type", "function") else nearest(name, filters.attributes)
+    return BOUNDARY_UNKNOWN_NAME(problem.location, cause=problem, scope=scope, name=name, nearest=close)
+
+
+def _listed(names: Collection[str]) -> str:
+    shown = [f"`{name}`" for name in sorted(names)[:_MOST_NAMED]]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")

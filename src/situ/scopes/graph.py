@@ -2,19 +2,20 @@
 
 Plain data, as checked when it was loaded: every name in it is there, nothing is a member of itself. Edges go from
 member to container. ⊥ and ⊤ are nowhere in it: both are written ``any``, which no scope is called. What a filter means
-for events of a type is :mod:`situ.visibility.filters`; who sees what by all this is decided elsewhere.
+for events of a type is :mod:`situ.scopes.filters`; who sees what by all this is decided elsewhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
-from situ.errors import Location
-from situ.tags import NO_TAGS, TagSet
-from situ.types.order import dependency_order
+from situ.lang.catalogue import CARRIERS_APART, NOT_CARRIED
+from situ.lang.problems import Location, Problem
+from situ.lang.tags import NO_TAGS, TagSet
+from situ.lang.types.dependency_order import dependency_order
 
 Right = Literal["observe", "broadcast", "admin"]
 RIGHTS: tuple[Right, ...] = ("observe", "broadcast", "admin")
@@ -29,7 +30,7 @@ def _nothing() -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class BoundaryFilter:
     """A condition at a boundary. Its text, canonically spelled, is all that it is: equal texts are one filter."""
 
     text: str
@@ -37,14 +38,14 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class ScopeLink:
     """What one edge asks for beside the interfaces: on the way from member into container, and back."""
 
-    up: Filter | None = None
-    down: Filter | None = None
+    up: BoundaryFilter | None = None
+    down: BoundaryFilter | None = None
 
 
-NO_LINK = Link()
+NO_LINK = ScopeLink()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +58,9 @@ class Scope:
 
     name: str
     containers: tuple[str, ...] = ()
-    output: Filter | None = None
-    input: Filter | None = None
-    links: tuple[tuple[str, Link], ...] = ()
+    output: BoundaryFilter | None = None
+    input: BoundaryFilter | None = None
+    links: tuple[tuple[str, ScopeLink], ...] = ()
     carriers: tuple[str, ...] | None = None
     place: Location | None = _place()
 
@@ -67,7 +68,7 @@ class Scope:
         if any(link == NO_LINK for _, link in self.links):
             object.__setattr__(self, "links", tuple(each for each in self.links if each[1] != NO_LINK))
 
-    def link(self, container: str) -> Link:
+    def link(self, container: str) -> ScopeLink:
         return next((link for name, link in self.links if name == container), NO_LINK)
 
 
@@ -98,12 +99,12 @@ class Dimension:
         """The scopes that are directly in it, by name; clients are not among them."""
         return self._members.get(scope, ())
 
-    def up(self, member: str, container: str) -> tuple[Filter, ...]:
+    def up(self, member: str, container: str) -> tuple[BoundaryFilter, ...]:
         """The filters on the way from a member into its container; all must be true."""
         scope = self.scopes[member]
         return _present(scope.output, scope.link(container).up)
 
-    def down(self, container: str, member: str) -> tuple[Filter, ...]:
+    def down(self, container: str, member: str) -> tuple[BoundaryFilter, ...]:
         """The filters on the way from a container into its member; all must be true."""
         scope = self.scopes[member]
         return _present(scope.input, scope.link(container).down)
@@ -205,7 +206,7 @@ class ScopeGraph:
         """What a policy reads and publishes as; without an entry it says nothing anywhere."""
         return self.policies.get(policy, NO_POLICY_TAGS)
 
-    def filters(self) -> Iterator[Filter]:
+    def filters(self) -> Iterator[BoundaryFilter]:
         """Every filter that is written, in one order; equal ones as often as they are written."""
         for dimension in self.dimensions.values():
             for scope in dimension.scopes.values():
@@ -219,7 +220,7 @@ NO_SCOPES = ScopeGraph()
 """A project without ``scopes.yaml``: no dimension, so that everything is visible to everybody."""
 
 
-def _present(*filters: Filter | None) -> tuple[Filter, ...]:
+def _present(*filters: BoundaryFilter | None) -> tuple[BoundaryFilter, ...]:
     return tuple(each for each in filters if each is not None)
 
 
@@ -231,3 +232,117 @@ def _reached(start: str, following: Callable[[str], tuple[str, ...]]) -> frozens
                 found.add(name)
                 waiting.append(name)
     return frozenset(found)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Where the filters of a scope graph are written: a graph that came over the bus knows no places, a loaded one does.
+
+
+def with_places(graph: ScopeGraph, written: ScopeGraph) -> ScopeGraph:
+    """The graph with the places of what stands in ``written`` as it is here; what is another there has none."""
+    return replace(graph, dimensions={name: _dimension(each, written) for name, each in graph.dimensions.items()})
+
+
+def _dimension(dimension: Dimension, written: ScopeGraph) -> Dimension:
+    there = written.dimensions.get(dimension.name)
+    if there is None:
+        return dimension
+    scopes = {name: _scope(scope, there.scopes.get(name)) for name, scope in dimension.scopes.items()}
+    return replace(dimension, scopes=scopes, place=there.place)
+
+
+def _scope(scope: Scope, there: Scope | None) -> Scope:
+    if there is None:
+        return scope
+    links = tuple((container, _link(link, there.link(container))) for container, link in scope.links)
+    return replace(
+        scope,
+        output=_filter(scope.output, there.output),
+        input=_filter(scope.input, there.input),
+        links=links,
+        place=there.place,
+    )
+
+
+def _link(link: ScopeLink, there: ScopeLink) -> ScopeLink:
+    return link if there == NO_LINK else ScopeLink(up=_filter(link.up, there.up), down=_filter(link.down, there.down))
+
+
+def _filter(found: BoundaryFilter | None, there: BoundaryFilter | None) -> BoundaryFilter | None:
+    return there if found == there else found
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Carriers: the zones that may hold the events of a scope.
+#
+# A scope lists them itself; else it has those that its containers have in common, and at the top all zones. A scope
+# and one that it is in need a zone in common, or no event could ever go from one to the other.
+
+Carriers: TypeAlias = frozenset[str] | None
+"""Zones; None: every zone there is."""
+
+
+def effective_carriers(dimension: Dimension) -> Mapping[str, Carriers]:
+    """The zones that carry each scope."""
+    found: dict[str, Carriers] = {}
+    for name in reversed(dimension.upwards()):
+        found[name] = _carriers(dimension.scopes[name], found)
+    return found
+
+
+def carriers_of(dimension: Dimension, scope: str) -> Carriers:
+    """The zones that carry one scope."""
+    order, _ = dependency_order({name: dimension.containers(name) for name in dimension.above(scope)})
+    found: dict[str, Carriers] = {}
+    for name in order:
+        found[name] = _carriers(dimension.scopes[name], found)
+    return found[scope]
+
+
+def carrier_conflicts(dimension: Dimension, only: frozenset[str] | None = None) -> Iterator[tuple[str, str, Problem]]:
+    """Members and containers that no zone carries both, each with its problem; ``only`` these members are looked at."""
+    carried = effective_carriers(dimension)
+    for name, scope in dimension.scopes.items():
+        if only is not None and name not in only:
+            continue
+        for container in scope.containers:
+            if container in carried and not _overlap(carried[name], carried[container]):
+                yield (
+                    name,
+                    container,
+                    CARRIERS_APART(
+                        scope.place,
+                        member=name,
+                        container=container,
+                        carried_member=_shown(name, carried[name]),
+                        carried_container=_shown(container, carried[container]),
+                    ),
+                )
+
+
+def not_carried(graph: ScopeGraph, dimension: str, scope: str, zone: str) -> Problem | None:
+    """What is wrong with naming a scope in a zone; None if the zone carries it."""
+    carried = carriers_of(graph.dimensions[dimension], scope)
+    if carried is None or zone in carried:
+        return None
+    return NOT_CARRIED(zone=zone, scope=scope, dimension=dimension, carriers=tuple(sorted(carried)))
+
+
+def _carriers(scope: Scope, known: Mapping[str, Carriers]) -> Carriers:
+    if scope.carriers is not None:
+        return frozenset(scope.carriers)
+    limited = [each for name in scope.containers if (each := known.get(name)) is not None]
+    return frozenset.intersection(*limited) if limited else None
+
+
+def _overlap(one: Carriers, other: Carriers) -> bool:
+    if one is None or other is None:
+        return one != frozenset() and other != frozenset()
+    return bool(one & other)
+
+
+def _shown(scope: str, carried: Carriers) -> str:
+    if carried is None:
+        return f"`{scope}` is carried by all zones"
+    zones = ", ".join(sorted(carried)) or "no zone"
+    return f"`{scope}` is carried by {zones}"

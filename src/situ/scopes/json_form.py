@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from situ.tags import TagSet
-from situ.visibility.graph import (
+from situ.lang.tags import TagSet
+from situ.scopes.graph import (
     RIGHTS,
+    BoundaryFilter,
     Dimension,
-    Filter,
     Grant,
-    Link,
     PolicyTags,
     Release,
     Scope,
     ScopeGraph,
+    ScopeLink,
 )
 
 
@@ -58,7 +58,7 @@ def scope_as_json(scope: Scope) -> dict[str, Any]:
     return found
 
 
-def link_as_json(link: Link) -> dict[str, str]:
+def link_as_json(link: ScopeLink) -> dict[str, str]:
     sides = {"up": link.up, "down": link.down}
     return {side: each.text for side, each in sides.items() if each is not None}
 
@@ -152,15 +152,15 @@ def _to_scope(name: str, body: Mapping[str, Any]) -> Scope:
         output=_to_filter(body.get("output")),
         input=_to_filter(body.get("input")),
         links=tuple(
-            (container, Link(up=_to_filter(link.get("up")), down=_to_filter(link.get("down"))))
+            (container, ScopeLink(up=_to_filter(link.get("up")), down=_to_filter(link.get("down"))))
             for container, link in sorted(body.get("links", {}).items())
         ),
         carriers=_texts(body["carriers"]) if "carriers" in body else None,
     )
 
 
-def _to_filter(text: Any) -> Filter | None:
-    return None if text is None else Filter(text=_text(text))
+def _to_filter(text: Any) -> BoundaryFilter | None:
+    return None if text is None else BoundaryFilter(text=_text(text))
 
 
 def _to_grant(body: Mapping[str, Any]) -> Grant:

@@ -1,34 +1,259 @@
-"""``scopes.yaml`` → the scope graph, or everything that is wrong with it, each problem at its place."""
+"""Does a scope graph hold together? Names that are there, no scope inside itself, carriers that meet, grants that hold.
+
+The same for a document and for a graph that was changed: places are known for what a document wrote.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TypeVar
 
-from situ.catalogue import BAD_NAME, DECLARED_TWICE, UNKNOWN_KEY
-from situ.documents import Document, Fields, Node, Reader, Scalar
-from situ.errors import Location, Problems, nearest
-from situ.expr.faults import NO_FAULTS, Faults
-from situ.expr.spelling import spell
-from situ.tags import ANY, NO_TAGS, REST, VIRTUAL, TagSet, read_tags
-from situ.types.declare import is_nothing
-from situ.visibility.check_filters import check_filter
-from situ.visibility.check_graph import Around, Place, check_graph
-from situ.visibility.filters import Filters
-from situ.visibility.graph import (
+from situ.lang.catalogue import (
+    BAD_NAME,
+    DECLARED_TWICE,
+    MEMBER_OF_CLIENT,
+    NO_RIGHT_TO_SCOPE,
+    NO_SCOPE,
+    SCOPE_CYCLE,
+    SCOPE_NAME_TAKEN,
+    UNKNOWN_KEY,
+)
+from situ.lang.documents import Document, Fields, Node, Reader, ScalarNode
+from situ.lang.expr.faults import NO_FAULTS, Faults
+from situ.lang.expr.syntax import spell
+from situ.lang.problems import Location, Problem, Problems, nearest
+from situ.lang.tags import ANY, NO_TAGS, REST, VIRTUAL, TagSet, read_tags
+from situ.lang.types.declaration import is_nothing
+from situ.lang.types.dependency_order import dependency_order
+from situ.scopes.filters import FilterMeanings, check_filter
+from situ.scopes.graph import (
     NO_SCOPES,
     RIGHTS,
+    BoundaryFilter,
     Dimension,
-    Filter,
     Grant,
-    Link,
     PolicyTags,
     Release,
     Scope,
     ScopeGraph,
+    ScopeLink,
+    carrier_conflicts,
 )
+from situ.scopes.json_form import sorted_grants, sorted_releases
+from situ.scopes.rights import TagRequest, check_tags, may, unknown_dimension, unknown_scope
+
+Place = tuple[str, ...]
+"""What stands at a place: a path of names, such as ``("in", dimension, scope, container)``."""
+
+_NOT_NAMES = (ANY, *VIRTUAL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeEnvironment:
+    """What is known beside the graph: clients that it does not name, and where everything is written."""
+
+    clients: Collection[str] = frozenset()
+    places: Mapping[Place, Location] = field(default_factory=lambda: MappingProxyType({}))
+    tag_places: Mapping[tuple[str, str], Mapping[str, Location]] = field(default_factory=lambda: MappingProxyType({}))
+    """(``reads`` or ``publishes``, policy) → where its tags stand."""
+
+    def place(self, *path: str) -> Location | None:
+        return self.places.get(path)
+
+
+NOTHING_AROUND = ScopeEnvironment()
+
+
+def check_graph(graph: ScopeGraph, problems: Problems, around: ScopeEnvironment = NOTHING_AROUND) -> ScopeGraph:
+    """The graph without what is wrong with it, which goes to ``problems``."""
+    checking = _GraphChecker(graph, problems, around)
+    checking.names()
+    sound = checking.edges()
+    for dimension in sound.dimensions.values():
+        for name, container, problem in carrier_conflicts(dimension):
+            place = around.place("in", dimension.name, name, container) or problem.location
+            problems.add(problem.code(place, **problem.values))
+    sound = replace(sound, clients=checking.clients(sound), grants=checking.grants(sound))
+    checking.policies(sound)
+    return replace(sound, releases=checking.releases(sound))
+
+
+def cycle_text(dimension: Dimension, member: str, container: str) -> str:
+    """The circle that an edge would close, as names: from the member up to itself."""
+    if member == container:
+        return f"{member} → {member}"
+    come_from: dict[str, str] = {container: ""}
+    waiting = [container]
+    for name in waiting:
+        for above in dimension.containers(name):
+            if above not in come_from and above in dimension.scopes:
+                come_from[above] = name
+                waiting.append(above)
+    way, name = [member], come_from[member]
+    while name:
+        way.append(name)
+        name = come_from[name]
+    return " → ".join([member, *reversed(way)])
+
+
+class _GraphChecker:
+    def __init__(self, graph: ScopeGraph, problems: Problems, around: ScopeEnvironment) -> None:
+        self.graph, self.problems, self.around = graph, problems, around
+        self.known_clients = {*graph.clients, *graph.policies, *around.clients}
+
+    def names(self) -> None:
+        """Names of scopes are those of nothing else."""
+        first: dict[str, str] = {}
+        for dimension in self.graph.dimensions.values():
+            for name, scope in dimension.scopes.items():
+                if name in _NOT_NAMES:
+                    remedy = "Give the scope another name."
+                    self.problems.add(NO_SCOPE(scope.place, name=name, what="be declared as a scope", remedy=remedy))
+                elif (home := first.setdefault(name, dimension.name)) != dimension.name:
+                    self._taken(name, dimension, scope, f"one of `{home}`")
+                elif name in self.known_clients:
+                    self._taken(name, dimension, scope, "the name of a client")
+
+    def _taken(self, name: str, dimension: Dimension, scope: Scope, taken: str) -> None:
+        self.problems.add(SCOPE_NAME_TAKEN(scope.place, name=name, dimension=dimension.name, taken=taken))
+
+    def edges(self) -> ScopeGraph:
+        """The graph with those edges only that lead somewhere, and not back."""
+        return replace(
+            self.graph,
+            dimensions={name: self._dimension(dimension) for name, dimension in self.graph.dimensions.items()},
+        )
+
+    def _dimension(self, dimension: Dimension) -> Dimension:
+        kept: dict[str, list[str]] = {}
+        for name, scope in dimension.scopes.items():
+            kept[name] = []
+            for container in scope.containers:
+                problem = self._container(dimension, name, container)
+                if problem is None:
+                    kept[name].append(container)
+                else:
+                    self.problems.add(problem)
+        _, circles = dependency_order(kept)
+        for circle in circles:
+            member, container = circle.closing
+            kept[member].remove(container)
+            place = self.around.place("in", dimension.name, member, container)
+            # It closes with its first name: said from the member on, the edge that is refused comes first.
+            shown = " → ".join([member, *(str(circle).split(" → ")[:-1])])
+            self.problems.add(SCOPE_CYCLE(place, member=member, container=container, cycle=shown))
+        scopes = {name: _only(scope, kept[name]) for name, scope in dimension.scopes.items()}
+        return replace(dimension, scopes=scopes)
+
+    def _container(self, dimension: Dimension, member: str, container: str) -> Problem | None:
+        place = self.around.place("in", dimension.name, member, container)
+        if container in _NOT_NAMES:
+            remedy = "Leave `in:` out for a scope that is in no other."
+            return NO_SCOPE(place, name=container, what="have members", remedy=remedy)
+        if container in dimension.scopes:
+            return None
+        if container in self.known_clients:
+            return MEMBER_OF_CLIENT(place, member=member, client=container)
+        return unknown_scope(self.graph, dimension, container, place)
+
+    def clients(self, graph: ScopeGraph) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+        """Who is in which scopes, without scopes that are not there."""
+        return {client: dict(self._memberships(graph, client, where)) for client, where in graph.clients.items()}
+
+    def _memberships(
+        self, graph: ScopeGraph, client: str, where: Mapping[str, tuple[str, ...]]
+    ) -> Iterator[tuple[str, tuple[str, ...]]]:
+        for name, scopes in where.items():
+            dimension = graph.dimensions.get(name)
+            if dimension is None:
+                self.problems.add(unknown_dimension(graph, name, self.around.place("client", client, name)))
+                continue
+            there = []
+            for scope in scopes:
+                problem = self._membership(graph, dimension, client, scope)
+                if problem is None:
+                    there.append(scope)
+                else:
+                    self.problems.add(problem)
+            yield name, tuple(there)
+
+    def _membership(self, graph: ScopeGraph, dimension: Dimension, client: str, scope: str) -> Problem | None:
+        place = self.around.place("client", client, dimension.name, scope)
+        if scope in _NOT_NAMES:
+            remedy = "A client is in scopes that are declared; `any` is for tags."
+            return NO_SCOPE(place, name=scope, what="have members", remedy=remedy)
+        if scope in dimension.scopes:
+            return None
+        if scope in self.known_clients:
+            return MEMBER_OF_CLIENT(place, member=client, client=scope)
+        return unknown_scope(graph, dimension, scope, place)
+
+    def grants(self, graph: ScopeGraph) -> tuple[Grant, ...]:
+        """Grants in dimensions and on scopes that are there; one that would come out wider is left out."""
+        kept = []
+        for number, grant in enumerate(graph.grants):
+            found = list(self._grant(graph, grant, str(number)))
+            self.problems.extend(found)
+            if not found:
+                kept.append(grant)
+        return sorted_grants(kept)
+
+    def _grant(self, graph: ScopeGraph, grant: Grant, number: str) -> Iterator[Problem]:
+        dimension = graph.dimensions.get(grant.dimension)
+        if dimension is None:
+            yield unknown_dimension(graph, grant.dimension, self.around.place("grant", number, "dimension"))
+            return
+        for scope in grant.scopes:
+            if scope not in dimension.scopes:
+                yield unknown_scope(graph, dimension, scope, self.around.place("grant", number, scope))
+
+    def policies(self, graph: ScopeGraph) -> None:
+        """What policies read and publish as must be theirs to name."""
+        for policy, entry in graph.policies.items():
+            sides: tuple[tuple[str, TagSet, bool], ...] = (
+                ("reads", entry.reads, False),
+                ("publishes", entry.publishes, True),
+            )
+            for side, tags, publishes in sides:
+                by = TagRequest(who=policy, publishes=publishes, knows_all=True)
+                places = self.around.tag_places.get((side, policy), {})
+                self.problems.extend(check_tags(graph, tags, by, places))
+
+    def releases(self, graph: ScopeGraph) -> tuple[Release, ...]:
+        """Releases that somebody wrote who may."""
+        kept = []
+        for number, release in enumerate(graph.releases):
+            found = list(self._release(graph, release, str(number)))
+            self.problems.extend(found)
+            if not found:
+                kept.append(release)
+        return sorted_releases(kept)
+
+    def _release(self, graph: ScopeGraph, release: Release, number: str) -> Iterator[Problem]:
+        for name in release.dimensions:
+            if name not in graph.dimensions:
+                yield unknown_dimension(graph, name, self.around.place("release", number, name))
+                continue
+            tag = graph.tags_of(release.policy).reads.tag(name)
+            scope = None if tag == ANY else tag
+            if not may(graph, release.by, "admin", name, scope):
+                what = f"release situations of `{release.policy}` in the dimension `{name}`"
+                place = self.around.place("release", number, "by")
+                yield NO_RIGHT_TO_SCOPE(place, who=release.by, what=what)
+
+
+def _only(scope: Scope, containers: Collection[str]) -> Scope:
+    if len(containers) == len(scope.containers):
+        return scope
+    links = tuple((name, link) for name, link in scope.links if name in containers)
+    return replace(scope, containers=tuple(containers), links=links)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``scopes.yaml`` → the scope graph, or everything that is wrong with it, each problem at its place.
 
 KEYS = ("dimensions", "clients", "policies", "grants", "releases")
 DIMENSION_KEYS = ("mode", "scopes")
@@ -53,7 +278,7 @@ _ZONES = "Use small letters, digits and `-`, at most 32."
 
 def load_scopes(
     documents: Iterable[Document],
-    filters: Filters,
+    filters: FilterMeanings,
     problems: Problems,
     *,
     clients: Collection[str] = (),
@@ -67,17 +292,17 @@ def load_scopes(
     read = Reader(problems)
     graph = NO_SCOPES
     for document in documents:
-        loading = _Loading(read, filters, functions, faults)
+        loading = _ScopeLoader(read, filters, functions, faults)
         written = loading.document(document)
-        around = Around(clients=clients, places=loading.places, tag_places=loading.tag_places)
+        around = ScopeEnvironment(clients=clients, places=loading.places, tag_places=loading.tag_places)
         graph = check_graph(written, problems, around)
     return graph
 
 
 @dataclass(slots=True)
-class _Loading:
+class _ScopeLoader:
     read: Reader
-    filters: Filters
+    filters: FilterMeanings
     functions: Collection[str]
     faults: Faults
     places: dict[Place, Location] = field(default_factory=dict)
@@ -100,7 +325,7 @@ class _Loading:
 
     # ── dimensions ──
 
-    def _dimension(self, key: Scalar, node: Node) -> Dimension:
+    def _dimension(self, key: ScalarNode, node: Node) -> Dimension:
         self._name(key, "a dimension")
         fields = None if is_nothing(node) else self.read.fields(node, optional=DIMENSION_KEYS)
         if fields is None:
@@ -112,7 +337,7 @@ class _Loading:
             place=key.location,
         )
 
-    def _scope(self, dimension: str, key: Scalar, node: Node) -> Scope:
+    def _scope(self, dimension: str, key: ScalarNode, node: Node) -> Scope:
         if key.text not in (ANY, *VIRTUAL):  # said by the graph, as of all other places where they stand for a scope
             self._name(key, "a scope")
         fields = None if is_nothing(node) else self.read.fields(node, optional=SCOPE_KEYS)
@@ -132,8 +357,8 @@ class _Loading:
             place=key.location,
         )
 
-    def _links(self, scope: str, fields: Fields, containers: tuple[str, ...]) -> tuple[tuple[str, Link], ...]:
-        found: dict[str, Link] = {}
+    def _links(self, scope: str, fields: Fields, containers: tuple[str, ...]) -> tuple[tuple[str, ScopeLink], ...]:
+        found: dict[str, ScopeLink] = {}
         for key, node in _entries(fields, "links"):
             if key.text not in containers:
                 near = nearest(key.text, containers)
@@ -141,22 +366,22 @@ class _Loading:
                 continue
             below = None if is_nothing(node) else self.read.fields(node, optional=LINK_KEYS)
             if below is not None:
-                link = Link(up=self._filter(scope, below, "up"), down=self._filter(scope, below, "down"))
-                if link != Link():
+                link = ScopeLink(up=self._filter(scope, below, "up"), down=self._filter(scope, below, "down"))
+                if link != ScopeLink():
                     found[key.text] = link
         return tuple(sorted(found.items()))
 
-    def _filter(self, scope: str, fields: Fields, key: str) -> Filter | None:
+    def _filter(self, scope: str, fields: Fields, key: str) -> BoundaryFilter | None:
         written = fields.scalar(key)
         if written is None:
             return None
         found = check_filter(scope, written.text, self.filters, written.locate, self.functions, self.faults)
         self.read.problems.extend(found)
-        return Filter(text=spell(written.text), place=written.locate(0, len(written.text)))
+        return BoundaryFilter(text=spell(written.text), place=written.locate(0, len(written.text)))
 
     # ── clients, policies, grants, releases ──
 
-    def _client(self, key: Scalar, node: Node) -> Mapping[str, tuple[str, ...]]:
+    def _client(self, key: ScalarNode, node: Node) -> Mapping[str, tuple[str, ...]]:
         self._name(key, "a client", MEMBER, _MEMBERS)
         mapping = None if is_nothing(node) else self.read.mapping(node)
         if mapping is None:
@@ -169,7 +394,7 @@ class _Loading:
             found[dimension.text] = scopes
         return {name: found[name] for name in sorted(found)}
 
-    def _policy(self, key: Scalar, node: Node) -> PolicyTags:
+    def _policy(self, key: ScalarNode, node: Node) -> PolicyTags:
         self._name(key, "a policy")
         fields = None if is_nothing(node) else self.read.fields(node, optional=POLICY_KEYS)
         if fields is None:
@@ -234,7 +459,7 @@ class _Loading:
 
     def _names(self, fields: Fields, key: str, path: Place, what: str) -> tuple[str, ...]:
         """A list of names, in their order, each once; where each stands is remembered."""
-        seen: dict[str, Scalar] = {}
+        seen: dict[str, ScalarNode] = {}
         for scalar in fields.scalars(key):
             first = seen.setdefault(scalar.text, scalar)
             if first is scalar:
@@ -244,7 +469,7 @@ class _Loading:
                 self.read.problems.add(DECLARED_TWICE(scalar.location, what=what, name=scalar.text, first=place))
         return tuple(sorted(seen))
 
-    def _name(self, key: Scalar, what: str, form: re.Pattern[str] = NAME, remedy: str = _NAMES) -> bool:
+    def _name(self, key: ScalarNode, what: str, form: re.Pattern[str] = NAME, remedy: str = _NAMES) -> bool:
         if form.fullmatch(key.text) and key.text != REST:
             return True
         reason = "it has other characters" if key.text != REST else "it stands for the dimensions that are not named"
@@ -252,7 +477,7 @@ class _Loading:
         return False
 
 
-def _entries(fields: Fields, key: str) -> tuple[tuple[Scalar, Node], ...]:
+def _entries(fields: Fields, key: str) -> tuple[tuple[ScalarNode, Node], ...]:
     """A section that is there without content is empty: someone is about to write it."""
     node = fields.node(key)
     return () if node is None or is_nothing(node) else fields.entries(key)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from situ.catalogue import (
+from situ.lang.catalogue import (
     BROADCAST_MISSING,
     NO_RIGHT_TO_SCOPE,
     NOT_A_MEMBER,
@@ -23,10 +23,9 @@ from situ.catalogue import (
     UNKNOWN_DIMENSION,
     UNKNOWN_SCOPE,
 )
-from situ.errors import Location, Problem, nearest
-from situ.tags import ANY, REST, TagSet
-from situ.visibility.carriers import not_carried
-from situ.visibility.graph import Dimension, Right, ScopeGraph
+from situ.lang.problems import Location, Problem, nearest
+from situ.lang.tags import ANY, REST, TagSet
+from situ.scopes.graph import Dimension, Right, ScopeGraph, not_carried
 
 NO_PLACES: Mapping[str, Location] = MappingProxyType({})
 
@@ -76,7 +75,7 @@ def unknown_scope(graph: ScopeGraph, dimension: Dimension, name: str, place: Loc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tagging:
+class TagRequest:
     """Who names tags: a client, for events that it publishes or wants, in a zone.
 
     ``knows_all`` is somebody who reads the whole document, as the author of a project does: told what is not there.
@@ -89,7 +88,7 @@ class Tagging:
 
 
 def check_tags(
-    graph: ScopeGraph, tags: TagSet, by: Tagging, places: Mapping[str, Location] = NO_PLACES
+    graph: ScopeGraph, tags: TagSet, by: TagRequest, places: Mapping[str, Location] = NO_PLACES
 ) -> Iterator[Problem]:
     """What is wrong with the tags that somebody names, all of it."""
     for dimension, tag in tags.named:
@@ -118,7 +117,7 @@ def nothing_said(
 
 
 def _scope_problems(
-    graph: ScopeGraph, dimension: Dimension, scope: str, by: Tagging, place: Location | None
+    graph: ScopeGraph, dimension: Dimension, scope: str, by: TagRequest, place: Location | None
 ) -> Iterator[Problem]:
     if scope not in dimension.scopes and by.knows_all:
         yield unknown_scope(graph, dimension, scope, place)
@@ -131,7 +130,7 @@ def _scope_problems(
 
 
 def _any_problems(
-    graph: ScopeGraph, dimension: Dimension, by: Tagging, place: Location | None, or_rest: str
+    graph: ScopeGraph, dimension: Dimension, by: TagRequest, place: Location | None, or_rest: str
 ) -> Iterator[Problem]:
     right: Right = "broadcast" if by.publishes else "observe"
     if not may(graph, by.who, right, dimension.name):

@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from situ.expr.emit_python import compile_test
-from situ.expr.interpret import interpret
-from situ.expr.runtime import FAILURES
-from situ.expr.tree import FALSE, TRUE, Node
-from situ.visibility.bits import Numbers, numbers_in
-from situ.visibility.dimension_plan import constant
-from situ.visibility.filters import Filters, event_types
-from situ.visibility.graph import ScopeGraph
+from situ.lang.expr.emit.python import compile_test
+from situ.lang.expr.interpret import interpret
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.expr.tree import FALSE, TRUE, Node
+from situ.scopes.dimension_plan import constant
+from situ.scopes.filter_sets import FilterNumbers, numbers_in
+from situ.scopes.filters import FilterMeanings, event_types
+from situ.scopes.graph import ScopeGraph
 
 Test = Callable[[Mapping[str, Any], Mapping[str, Any]], bool]
 
 
-def constant_filters(graph: ScopeGraph, filters: Filters) -> Mapping[str, bool]:
+def constant_filters(graph: ScopeGraph, filters: FilterMeanings) -> Mapping[str, bool]:
     """The filters that pass every event of every type, or none."""
     types = list(event_types(filters.types))
     result: dict[str, bool] = {}
@@ -38,7 +38,7 @@ def constant_filters(graph: ScopeGraph, filters: Filters) -> Mapping[str, bool]:
 class RootEvent:
     """An event in the terms of root that can be asked: the slow way, one filter at a time."""
 
-    filters: Filters
+    filters: FilterMeanings
     type: str
     envelope: Mapping[str, Any]
     data: Mapping[str, Any]
@@ -51,7 +51,7 @@ class RootEvent:
             return False
 
 
-class ForType(NamedTuple):
+class TypeStamper(NamedTuple):
     """Stamping for one type: what is TRUE and what is not without a look, and what must be evaluated, by its bit."""
 
     true: int
@@ -67,16 +67,16 @@ class ForType(NamedTuple):
         return result
 
 
-class Stamping:
+class Stamper:
     """The filters of one epoch under one table of types; what is worked out for a type is kept."""
 
-    def __init__(self, filters: Filters, numbers: Numbers, stamped: int) -> None:
+    def __init__(self, filters: FilterMeanings, numbers: FilterNumbers, stamped: int) -> None:
         texts = numbers.texts()
         self._filters = filters
         self._texts = [(1 << number, texts[number]) for number in numbers_in(stamped)]
-        self._types: dict[str, ForType] = {}
+        self._types: dict[str, TypeStamper] = {}
 
-    def for_type(self, type: str) -> ForType:
+    def for_type(self, type: str) -> TypeStamper:
         """What is to be done for events of a type."""
         found = self._types.get(type)
         if found is None:
@@ -95,7 +95,7 @@ class Stamping:
                 result |= bit
         return result
 
-    def _for_type(self, type: str) -> ForType:
+    def _for_type(self, type: str) -> TypeStamper:
         true = false = 0
         tests: list[tuple[int, Test]] = []
         for bit, text in self._texts:
@@ -106,7 +106,7 @@ class Stamping:
                 false |= bit
             else:
                 tests.append((bit, runnable(node)))
-        return ForType(true, false, tuple(tests))
+        return TypeStamper(true, false, tuple(tests))
 
 
 def runnable(node: Node) -> Test:

@@ -11,17 +11,23 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
 
-from situ.visibility.meet import MOST_PARTS
+from situ.lang.tags import NO_TAGS, TagSet
+from situ.scopes.epochs import MOST_PARTS
+from situ.scopes.filter_sets import NO_NUMBERS, FilterNumbers
+from situ.scopes.graph import ScopeGraph
+from situ.scopes.visibility_plan import number_filters
 
 _WITHHELD = "|"
 
 
-class Part(NamedTuple):
+class StampPart(NamedTuple):
     """The stamp of one event that a situation comes from, as rows have stamps."""
 
     tags: int
@@ -30,15 +36,15 @@ class Part(NamedTuple):
     released: frozenset[str] = frozenset()
 
 
-def united(parts: Iterable[Part], most: int = MOST_PARTS) -> tuple[frozenset[Part], int]:
+def merge_parts(parts: Iterable[StampPart], most: int = MOST_PARTS) -> tuple[frozenset[StampPart], int]:
     """Each once; beyond so many, those of one tag set and epoch are merged, with what is true for all of them.
 
-    As :func:`situ.visibility.meet.merge` says it; also how many are gone by that.
+    As :func:`situ.scopes.epochs.merge` says it; also how many are gone by that.
     """
     found = frozenset(parts)
     if len(found) <= most:
         return found, 0
-    together: dict[Part, int] = {}
+    together: dict[StampPart, int] = {}
     for each in found:
         group = each._replace(bits=0)
         together[group] = together.get(group, each.bits) & each.bits
@@ -46,16 +52,16 @@ def united(parts: Iterable[Part], most: int = MOST_PARTS) -> tuple[frozenset[Par
     return kept, len(found) - len(kept)
 
 
-def write_parts(parts: Iterable[Part]) -> str:
+def write_parts(parts: Iterable[StampPart]) -> str:
     """Each once."""
-    return ";".join(sorted({_write(each) for each in parts}))
+    return ";".join(sorted({_write_part(each) for each in parts}))
 
 
 @lru_cache(maxsize=10_000)
-def read_parts(text: str) -> tuple[Part, ...]:
+def read_parts(text: str) -> tuple[StampPart, ...]:
     """What :func:`write_parts` wrote."""
     stamps = stamps_in(text)
-    return tuple(map(_read, stamps.split(";"))) if stamps else ()
+    return tuple(map(_read_part, stamps.split(";"))) if stamps else ()
 
 
 def stamps_in(text: str) -> str:
@@ -77,11 +83,85 @@ def withheld_in(text: str) -> dict[str, Any]:
     return found
 
 
-def _write(part: Part) -> str:
+def _write_part(part: StampPart) -> str:
     released = f".{'+'.join(sorted(part.released))}" if part.released else ""
     return f"{part.tags}.{part.epoch}.{part.bits:x}{released}"
 
 
-def _read(text: str) -> Part:
+def _read_part(text: str) -> StampPart:
     tags, epoch, bits, *released = text.split(".", 3)
-    return Part(int(tags), int(epoch), int(bits, 16), frozenset(released[0].split("+")) if released else frozenset())
+    return StampPart(
+        int(tags), int(epoch), int(bits, 16), frozenset(released[0].split("+")) if released else frozenset()
+    )
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Numbers that outlive versions: those of filters and of tag sets, which stamps of events are made of.
+#
+# A number is given once and never to anything else, so that a stamp can be read as long as there are events that have
+# it. The registry keeps them and carries them from version to version; what was made from a folder numbers by itself.
+# With them goes the secret by which numbers are sealed that clients get to see (:mod:`situ.event.seal`).
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StampNumbers:
+    """Filters by their texts; tag sets by their places. The first tag set is the one that says nothing."""
+
+    filters: FilterNumbers = NO_NUMBERS
+    tags: tuple[TagSet, ...] = ()
+    seal: str = field(default="", repr=False)
+    _places: Mapping[TagSet, int] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        places = {each: place for place, each in enumerate(self.tags)}
+        object.__setattr__(self, "_places", MappingProxyType(places))
+
+    def __bool__(self) -> bool:
+        """Whether there ever were scopes."""
+        return bool(self.tags)
+
+    def __contains__(self, tags: object) -> bool:
+        return tags in self._places
+
+    def of(self, tags: TagSet) -> int:
+        """The number of a tag set that has one."""
+        return self._places[tags]
+
+    def tag_set(self, number: int) -> TagSet | None:
+        """The tag set with this number; None if nobody was given it."""
+        return self.tags[number] if 0 <= number < len(self.tags) else None
+
+    def with_all(self, graph: ScopeGraph, advertised: Iterable[TagSet]) -> StampNumbers:
+        """With numbers for all filters of the graph, and for all tag sets that something is published under."""
+        if not graph.dimensions and not self.tags:
+            return self
+        new = {NO_TAGS, *advertised, *(each.publishes for each in graph.policies.values())} - self._places.keys()
+        filters = number_filters(graph, self.filters)
+        if not new and filters is self.filters:
+            return self
+        ordered = sorted(new, key=lambda each: (each != NO_TAGS, each.named, each.rest))
+        return StampNumbers(filters=filters, tags=(*self.tags, *ordered), seal=self.seal)
+
+    def as_json(self) -> dict[str, Any]:
+        """Filters and tag sets in the order of their numbers."""
+        texts = self.filters.texts()
+        return {
+            "filters": [texts[place] for place in range(len(texts))],
+            "tags": [each.as_json() for each in self.tags],
+            **({"seal": self.seal} if self.seal else {}),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> StampNumbers:
+        tags = (TagSet.from_json(each) for each in value["tags"])
+        return cls.of_texts(value["filters"], tags, str(value.get("seal", "")))
+
+    @classmethod
+    def of_texts(cls, filters: Iterable[str], tags: Iterable[TagSet], seal: str = "") -> StampNumbers:
+        """From filters and tag sets in the order of their numbers."""
+        given = {text: number for number, text in enumerate(filters)}
+        numbers = FilterNumbers(given=MappingProxyType(given)) if given else NO_NUMBERS
+        return cls(filters=numbers, tags=tuple(tags), seal=seal)
+
+
+NO_NUMBERING = StampNumbers()

@@ -1,22 +1,190 @@
-"""Compiling: scope graph and tag sets in, plan out; what a change did not touch is taken over from the plan before.
+"""The plan: of each advertised and each subscribed tag set, whether the one is visible to the other, and by what.
 
-A pair is the AND over all dimensions, each by the table that says what a scope, ``any`` and nothing mean to each other.
+Plain data that both engines run and that is the same for both. A pair is *never*, *always*, or *depends* on the filters
+that an event passes: then every one of its families must hold, one for each dimension that is not settled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
 from types import MappingProxyType
 
-from situ.tags import ANY, TagSet
-from situ.visibility.bits import Numbers, bits_of, give_numbers
-from situ.visibility.dimension_plan import NO_CONSTANTS, DimensionPlan, compile_dimension, constant
-from situ.visibility.families import ALWAYS, NEVER, Family
-from situ.visibility.graph import ScopeGraph
-from situ.visibility.plan import ALWAYS_PAIR, NEVER_PAIR, Pair, VisibilityPlan, pair_of
+from situ.lang.tags import ANY, TagSet
+from situ.scopes.dimension_plan import NO_CONSTANTS, DimensionPlan, compile_dimension, constant
+from situ.scopes.filter_sets import (
+    ALWAYS,
+    NEVER,
+    Family,
+    FilterNumbers,
+    FilterSets,
+    NestedFilterSets,
+    bits_of,
+    give_numbers,
+    suppose,
+)
+from situ.scopes.graph import ScopeGraph
 
 
-def number_filters(graph: ScopeGraph, numbers: Numbers) -> Numbers:
+class Verdict(Enum):
+    """What can be said of a pair without an event."""
+
+    NEVER = "never"
+    ALWAYS = "always"
+    DEPENDS = "depends"
+
+
+@dataclass(frozen=True, slots=True)
+class TagSetPair:
+    """The decision between two tag sets. Without families it is always or never the same."""
+
+    verdict: Verdict
+    families: tuple[Family, ...] = ()
+
+    def visible(self, bits: int) -> bool:
+        """Whether an event with these bits is visible."""
+        for family in self.families:
+            if not family.holds(bits):
+                return False
+        return self.verdict is not _NEVER
+
+    @property
+    def filters(self) -> int:
+        """All filters that it depends on."""
+        result = 0
+        for family in self.families:
+            result |= family.filters
+        return result
+
+    @property
+    def nested(self) -> bool:
+        """Whether one of its families has too many sets to be written out."""
+        return any(isinstance(family, NestedFilterSets) for family in self.families)
+
+
+_NEVER = Verdict.NEVER
+NEVER_PAIR = TagSetPair(Verdict.NEVER)
+ALWAYS_PAIR = TagSetPair(Verdict.ALWAYS)
+
+
+def pair_of(families: tuple[Family, ...]) -> TagSetPair:
+    """All of these families, as few as will do."""
+    left: list[Family] = []
+    for family in families:
+        if family is NEVER:
+            return NEVER_PAIR
+        if family is not ALWAYS:
+            left.append(family)
+    return TagSetPair(Verdict.DEPENDS, tuple(left)) if left else ALWAYS_PAIR
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionalPlan:
+    """A plan where it is known of some filters that they are TRUE and of others that they are not, as for one type."""
+
+    plan: VisibilityPlan
+    true: int
+    false: int
+    _known: dict[TagSetPair, TagSetPair] = field(default_factory=dict, compare=False, repr=False)
+
+    def pair(self, advertised: TagSet, subscribed: TagSet) -> TagSetPair:
+        """The decision for such events: often settled where it depends in general."""
+        return self.of(self.plan.pair(advertised, subscribed))
+
+    def of(self, pair: TagSetPair) -> TagSetPair:
+        if not pair.families:
+            return pair
+        found = self._known.get(pair)
+        if found is None:
+            found = pair_of(tuple(suppose(family, self.true, self.false) for family in pair.families))
+            self._known[pair] = found
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisibilityPlan:
+    """Every pair of tag sets in use, by their places: ``rows[ads[a]][subs[s]]``; one look-up and a few ANDs an event.
+
+    ``dimensions`` is what compiling the next plan begins with.
+    """
+
+    ads: Mapping[TagSet, int]
+    subs: Mapping[TagSet, int]
+    rows: tuple[tuple[TagSetPair, ...], ...] = field(repr=False)
+    numbers: FilterNumbers = field(repr=False)
+    dimensions: Mapping[str, DimensionPlan] = field(repr=False)
+    stamped: int
+    """The filters that stamping evaluates: all that are written and not constant."""
+
+    def pair(self, advertised: TagSet, subscribed: TagSet) -> TagSetPair:
+        """The decision between two tag sets that the plan was compiled for."""
+        return self.rows[self.ads[advertised]][self.subs[subscribed]]
+
+    def pairs(self) -> Iterator[tuple[TagSet, TagSet, TagSetPair]]:
+        """All pairs, row by row."""
+        for advertised, row in zip(self.ads, self.rows, strict=True):
+            for subscribed, pair in zip(self.subs, row, strict=True):
+                yield advertised, subscribed, pair
+
+    def too_large(self) -> Iterator[tuple[TagSet, TagSet]]:
+        """The pairs that have a family of too many sets to be written out."""
+        return ((advertised, subscribed) for advertised, subscribed, pair in self.pairs() if pair.nested)
+
+    def suppose(self, true: int, false: int) -> ConditionalPlan:
+        """The plan for events of which so much is known: filters that are constant for their type."""
+        return ConditionalPlan(self, true, false)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Two decisions between the same sides, before and after a change: do fewer events pass, or more?
+#
+# Filters are compared by their texts alone: whether one condition follows from another is not looked at. So a decision
+# by another filter is neither narrower nor wider, but another one.
+
+
+class VisibilityShift(Enum):
+    """What a change means for those who receive."""
+
+    SAME = "same"
+    NARROWER = "narrower"
+    WIDER = "wider"
+    OTHER = "other"
+
+
+def compare_pairs(before: TagSetPair, after: TagSetPair) -> VisibilityShift:
+    """Both compiled with the same numbers of filters."""
+    if before == after:
+        return VisibilityShift.SAME
+    fewer, more = _follows(after, before), _follows(before, after)
+    if fewer and more:
+        return VisibilityShift.SAME
+    return VisibilityShift.NARROWER if fewer else VisibilityShift.WIDER if more else VisibilityShift.OTHER
+
+
+def _follows(one: TagSetPair, other: TagSetPair) -> bool:
+    """Whether all that the one lets pass is let pass by the other; False also where that is not sure."""
+    if one.verdict is Verdict.NEVER or other.verdict is Verdict.ALWAYS:
+        return True
+    if other.verdict is Verdict.NEVER or one.verdict is Verdict.ALWAYS:
+        return False
+    return all(any(_family_follows(mine, theirs) for mine in one.families) for theirs in other.families)
+
+
+def _family_follows(one: Family, other: Family) -> bool:
+    if isinstance(one, FilterSets) and isinstance(other, FilterSets):
+        return all(any(mine & theirs == theirs for theirs in other.sets) for mine in one.sets)
+    return one == other
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Compiling: scope graph and tag sets in, plan out; what a change did not touch is taken over from the plan before.
+#
+# A pair is the AND over all dimensions, each by the table that says what a scope, ``any`` and nothing mean to each
+# other.
+
+
+def number_filters(graph: ScopeGraph, numbers: FilterNumbers) -> FilterNumbers:
     """With a number for each filter of the graph that is not constant; none that was given is given again."""
     return give_numbers(numbers, (each.text for each in graph.filters() if constant(each.text) is None))
 
@@ -25,14 +193,14 @@ def compile_visibility(
     graph: ScopeGraph,
     ads: Iterable[TagSet],
     subs: Iterable[TagSet],
-    numbers: Numbers,
+    numbers: FilterNumbers,
     before: VisibilityPlan | None = None,
     constants: Mapping[str, bool] = NO_CONSTANTS,
 ) -> VisibilityPlan:
     """The plan for these tag sets. ``numbers`` must have those of :func:`number_filters`, and all that ``before`` had.
 
     With ``before``, the plan of another graph or of other tag sets, only what differs is computed. ``constants`` are
-    filters that say the same of every event of every type (:func:`situ.visibility.stamping.constant_filters`).
+    filters that say the same of every event of every type (:func:`situ.scopes.stamp.constant_filters`).
     """
     advertised, subscribed = list(dict.fromkeys(ads)), list(dict.fromkeys(subs))
     known = before.dimensions if before is not None else {}
@@ -47,7 +215,7 @@ def compile_visibility(
         )
         for name, dimension in graph.dimensions.items()
     }
-    rows = _Rows(dimensions, subscribed, before)
+    rows = _PlanRows(dimensions, subscribed, before)
     return VisibilityPlan(
         ads=MappingProxyType({each: place for place, each in enumerate(advertised)}),
         subs=MappingProxyType({each: place for place, each in enumerate(subscribed)}),
@@ -71,7 +239,7 @@ def cell(plan: DimensionPlan, advertised: str | None, subscribed: str | None) ->
     return NEVER
 
 
-class _Rows:
+class _PlanRows:
     """Makes the rows of a plan, one for each advertised tag set; equal pairs are one object."""
 
     def __init__(
@@ -80,15 +248,15 @@ class _Rows:
         self._dimensions = dimensions
         self._subscribed = subscribed
         self._sub_tags = {name: [each.tag(name) for each in subscribed] for name in dimensions}
-        self._strange = [is_strange(each, dimensions) for each in subscribed]
+        self._strange = [names_unknown_scope(each, dimensions) for each in subscribed]
         self._columns: dict[tuple[str, str | None], list[Family]] = {}
-        self._pairs: dict[tuple[int, ...], Pair] = {}
+        self._pairs: dict[tuple[int, ...], TagSetPair] = {}
         self._before = before if before is not None and _same_table(before.dimensions, dimensions) else None
         self._fresh = self._fresh_places()
         self._in_place = self._before is not None and list(self._before.subs) == subscribed
 
-    def row(self, advertised: TagSet) -> tuple[Pair, ...]:
-        if is_strange(advertised, self._dimensions):
+    def row(self, advertised: TagSet) -> tuple[TagSetPair, ...]:
+        if names_unknown_scope(advertised, self._dimensions):
             return (NEVER_PAIR,) * len(self._subscribed)
         old = self._old_row(advertised)
         if old is None:
@@ -101,7 +269,7 @@ class _Rows:
             row[place] = self._pair(tuple([cell(plan, tag, others[place]) for plan, tag, others in cells]), place)
         return tuple(row)
 
-    def _whole(self, advertised: TagSet) -> tuple[Pair, ...]:
+    def _whole(self, advertised: TagSet) -> tuple[TagSetPair, ...]:
         columns = [self._column(name, advertised.tag(name)) for name in self._dimensions]
         if not columns:
             return tuple(NEVER_PAIR if strange else ALWAYS_PAIR for strange in self._strange)
@@ -116,7 +284,7 @@ class _Rows:
             found = self._columns[name, tag] = [known[other] for other in others]
         return found
 
-    def _pair(self, families: tuple[Family, ...], place: int) -> Pair:
+    def _pair(self, families: tuple[Family, ...], place: int) -> TagSetPair:
         if self._strange[place]:
             return NEVER_PAIR
         key = tuple(map(id, families))  # the families live as long as the plan of their dimension
@@ -138,13 +306,13 @@ class _Rows:
     def _is_touched(self, tags: TagSet) -> bool:
         return any(tags.tag(name) in plan.changed for name, plan in self._dimensions.items() if plan.changed)
 
-    def _old_row(self, advertised: TagSet) -> tuple[Pair, ...] | None:
+    def _old_row(self, advertised: TagSet) -> tuple[TagSetPair, ...] | None:
         if self._before is None or self._is_touched(advertised):
             return None
         place = self._before.ads.get(advertised)
         return None if place is None else self._before.rows[place]
 
-    def _placed(self, old: tuple[Pair, ...]) -> list[Pair]:
+    def _placed(self, old: tuple[TagSetPair, ...]) -> list[TagSetPair]:
         assert self._before is not None
         if self._in_place:
             return list(old)
@@ -152,7 +320,9 @@ class _Rows:
         return [old[places[each]] if each in places else NEVER_PAIR for each in self._subscribed]
 
 
-def is_strange(tags: TagSet, dimensions: Mapping[str, DimensionPlan], released: frozenset[str] = frozenset()) -> bool:
+def names_unknown_scope(
+    tags: TagSet, dimensions: Mapping[str, DimensionPlan], released: frozenset[str] = frozenset()
+) -> bool:
     """Whether it names a scope that is not there: it sees nothing, and nobody sees it."""
     return any(
         tag != ANY and (name not in dimensions or tag not in dimensions[name].crossings)

@@ -4,19 +4,26 @@ This is the one list of them: loading, writing and the schema for editors go thr
 setting is added here and nowhere else. What the settings do belongs to the parts they are for.
 """
 
-# ruff: noqa: RUF009 - the calls below make fields, as `dataclasses.field` does
-
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
 from datetime import timedelta
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
-from situ.expr.limits import Limits as ExpressionLimits
+from situ.lang.catalogue import CONTRADICTION
+from situ.lang.documents import Document, Fields, Node, Reader, parse_json
+from situ.lang.expr.limits import ExpressionLimits
+from situ.lang.problems import Problems
+from situ.lang.quantities import format_duration
+from situ.lang.types.declaration import is_nothing
+from situ.lang.types.json_codec import Extra
 from situ.settings import kinds as of_kind
-from situ.settings.bus import BUS, Bus
-from situ.settings.kinds import Kind, Text, plain
-from situ.types.decode import Extra
+from situ.settings.kinds import BUS, Bus, Kind, Text, plain
+
+# ruff: noqa: RUF009 - the calls below make fields, as `dataclasses.field` does
+
 
 KIND, GROUP, ABOUT = "kind", "group", "about"
 
@@ -196,3 +203,119 @@ class Settings:
     def expression_limits(self) -> ExpressionLimits:
         limits = self.limits
         return ExpressionLimits(nodes=limits.expression_nodes, depth=limits.expression_depth, literals=limits.literals)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``situ.yaml`` → settings, with all that is wrong in it.
+
+G = TypeVar("G")
+
+
+def load_settings(document: Document, problems: Problems) -> Settings:
+    """What the document says; a setting that is wrong or absent has its default."""
+    known = [each.name for each in fields(Settings) if each.name != "name"]
+    found = Reader(problems).document(document, required=("name",), optional=known)
+    return Settings() if found is None else _read_group(Settings, found)
+
+
+def settings_from_json(value: Any) -> Settings:
+    """The settings that ``settings_as_json`` wrote; ValueError for what it cannot have written."""
+    problems = Problems()
+    settings = load_settings(parse_json(json.dumps(value), "settings"), problems)
+    if problems.errors:
+        raise ValueError("; ".join(map(str, problems.errors)))
+    return settings
+
+
+def _read_group(of: type[G], found: Fields) -> G:
+    values: dict[str, Any] = {}
+    for each in fields(of):  # type: ignore[arg-type]  # every group is a dataclass
+        node = found.node(each.name)
+        value = None
+        if node is not None:
+            group = each.metadata.get(GROUP)
+            value = each.metadata[KIND].read(node, found.read) if group is None else _below(group, node, found.read)
+        if value is not None:
+            values[each.name] = value
+    settings = of(**values)
+    if isinstance(settings, Spark):
+        return of(**{**values, "conf": _with_default_conf(settings)})
+    if isinstance(settings, Overlay):
+        _check_order(settings, found)
+    return settings
+
+
+def _below(group: type[Any], node: Node, read: Reader) -> Any:
+    if is_nothing(node):
+        return None  # the key alone: someone is about to write more
+    found = read.fields(node, optional=[each.name for each in fields(group)])
+    return None if found is None else _read_group(group, found)
+
+
+def _with_default_conf(spark: Spark) -> Any:
+    """What a project says about Spark's own settings adds to ours and wins where both speak."""
+    return tuple(sorted({**dict(Spark().conf), **dict(spark.conf)}.items()))
+
+
+def _check_order(overlay: Overlay, found: Fields) -> None:
+    for first, times, second in ORDERED:
+        small, large = getattr(overlay, first), getattr(overlay, second)
+        if times * small < large:
+            continue
+        key = found.mapping.key(first) or found.mapping.key(second)
+        bound = f"`{second}`" if times == 1 else f"`{second}` / {times}"
+        problem = CONTRADICTION(
+            key.location if key is not None else found.mapping.location,
+            first=first,
+            found=format_duration(small),
+            bound=bound,
+            limit=format_duration(large / times),
+            second=second,
+        )
+        found.read.problems.add(problem)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Settings → JSON in the form of ``situ.yaml``, with every default written out; and the schema of that file.
+
+_REFERENCE = {"type": "string", "pattern": r"\$\{"}
+
+
+def settings_as_json(settings: Settings) -> dict[str, Any]:
+    """All settings as plain JSON values; reading them back gives equal settings."""
+    return _written(settings)
+
+
+def settings_schema() -> dict[str, Any]:
+    """The JSON Schema of ``situ.yaml`` without its frame: an object with all keys."""
+    return {**_object(Settings, Settings()), "required": ["name"]}
+
+
+def _written(group: Any) -> dict[str, Any]:
+    values = {each: getattr(group, each.name) for each in fields(group)}
+    # A list of nothing says nothing: what was written before there was such a setting stays as it is.
+    return {each.name: _value(each, value) for each, value in values.items() if value != ()}
+
+
+def _value(each: Field[Any], value: Any) -> Any:
+    return _written(value) if GROUP in each.metadata else each.metadata[KIND].write(value)
+
+
+def _object(of: type, defaults: Any) -> dict[str, Any]:
+    properties: dict[str, Any] = {}
+    for each in fields(of):
+        default = getattr(defaults, each.name)
+        if GROUP in each.metadata:
+            form = _object(each.metadata[GROUP], default)
+        else:
+            form = _or_reference(each.metadata[KIND].schema)
+            if each.default is not MISSING and default != "":
+                form["default"] = _value(each, default)
+        properties[each.name] = {"description": each.metadata[ABOUT], **form}
+    return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+def _or_reference(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Any value may come from the environment; where text is free, a reference is text like any other."""
+    free = schema.get("type") == "string" and "pattern" not in schema
+    return dict(schema) if free or schema.get("type") == "object" else {"anyOf": [dict(schema), _REFERENCE]}

@@ -12,32 +12,46 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from situ.catalogue import (
+from situ.lang.catalogue import (
     BAD_XPATH,
     COLUMN_UNFIT,
     CONCEPT_KEY,
     DECLARED_TWICE,
     MISSING_KEY,
     ONE_PLACE,
+    PUSH_EVENT,
+    PUSH_PATH,
+    PUSH_TIME,
+    PUSH_TIME_OF_SITUATION,
+    PUSH_UNFIT,
     UNKNOWN_COLUMN,
     UNKNOWN_KEY,
 )
-from situ.documents import Fields, Mapping, Node, Reader, Scalar, Sequence
-from situ.errors import Location, Problem, Problems, SituError, nearest
-from situ.expr.faults import Faults
-from situ.quantities import parse_duration
-from situ.sources.model import Kind, Source, may_be_as_of, may_be_identity, may_be_key
-from situ.sources.paths import BadPath, cell_path, row_path
-from situ.sources.statement import read_statement
-from situ.tags import NO_TAGS, read_tags
-from situ.types.declare import declare_attribute
-from situ.types.lookup import Lookup
-from situ.types.model import Attribute, Struct
-from situ.types.table import Types
+from situ.lang.documents import Fields, MappingNode, Node, Reader, ScalarNode, SequenceNode
+from situ.lang.expr.faults import Faults
+from situ.lang.problems import Location, Problem, Problems, SituError, nearest
+from situ.lang.quantities import parse_duration
+from situ.lang.tags import NO_TAGS, read_tags
+from situ.lang.types.declaration import declare_attribute
+from situ.lang.types.lookup import Lookup
+from situ.lang.types.model import (
+    RESERVED_PREFIX,
+    STRING,
+    TIMESTAMP,
+    Attribute,
+    Struct,
+    format_attribute,
+    plain,
+    unit_below,
+)
+from situ.lang.types.table import BINDINGS, Types
+from situ.lang.units import NO_UNIT, Unit
+from situ.sources.model import Push, Source, SourceKind, may_be_as_of, may_be_identity, may_be_key
+from situ.sources.queries import BadPath, cell_path, read_statement, row_path
 
-KINDS = tuple(kind.value for kind in Kind)
+KINDS = tuple(kind.value for kind in SourceKind)
 SOURCE_KEYS = (*KINDS, "url", "rows", "columns", "key", "as_of", "max_age", "concept", "attributes", "scopes")
-_ONLY = {"url": Kind.SQL, "rows": Kind.XML}
+_ONLY = {"url": SourceKind.SQL, "rows": SourceKind.XML}
 """Keys that go with one kind of place and belong to it."""
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9_+.-]*://.*", re.DOTALL)
@@ -49,11 +63,11 @@ class _Columns:
     """Those that are right, by name, and the names of all that are written: a faulty one is not unknown."""
 
     right: dict[str, Attribute] = field(default_factory=dict)
-    written: dict[str, Scalar] = field(default_factory=dict)
+    written: dict[str, ScalarNode] = field(default_factory=dict)
     paths: dict[str, str] = field(default_factory=dict)
 
 
-class Declaring:
+class SourceReader:
     """Reads sources that use the types of one table."""
 
     def __init__(self, types: Types, problems: Problems, faults: Faults) -> None:
@@ -61,7 +75,7 @@ class Declaring:
         self._faults = faults
         self._read = Reader(problems)
 
-    def source(self, key: Scalar, node: Node) -> Source | None:
+    def source(self, key: ScalarNode, node: Node) -> Source | None:
         """One source; None, with the problems noted, if it cannot be used."""
         before = len(self._read.problems.errors)
         fields = self._read.fields(node, optional=SOURCE_KEYS)
@@ -70,9 +84,9 @@ class Declaring:
         kind, place = self._place(key, fields)
         columns = self._columns(key, fields, kind)
         self._check_stray(fields, kind)
-        url = self._url(fields) if kind is Kind.SQL else ""
-        rows = self._rows(fields) if kind is Kind.XML else ""
-        if kind is Kind.SQL and place is not None:
+        url = self._url(fields) if kind is SourceKind.SQL else ""
+        rows = self._rows(fields) if kind is SourceKind.XML else ""
+        if kind is SourceKind.SQL and place is not None:
             self._check_statement(place, columns)
         found = tuple(self._key(fields, columns))
         as_of = self._as_of(fields, columns)
@@ -103,15 +117,15 @@ class Declaring:
 
     # ── where it is ───────────────────────────────────────────────────────────────────────────────
 
-    def _place(self, key: Scalar, fields: Fields) -> tuple[Kind | None, Scalar | None]:
-        said = [kind for kind in Kind if kind.value in fields]
+    def _place(self, key: ScalarNode, fields: Fields) -> tuple[SourceKind | None, ScalarNode | None]:
+        said = [kind for kind in SourceKind if kind.value in fields]
         if len(said) != 1:
             found = " and ".join(f"`{kind}`" for kind in said) or "nothing"
             self._problem(ONE_PLACE(key.location, name=key.text, found=found, choices=KINDS))
             return None, None
         place = fields.scalar(said[0].value)
         if place is not None and not place.text.strip():
-            expected = "a table or a statement" if said[0] is Kind.SQL else "the name of a file"
+            expected = "a table or a statement" if said[0] is SourceKind.SQL else "the name of a file"
             self._read.wrong(place, expected)
             place = None
         return said[0], place
@@ -129,7 +143,7 @@ class Declaring:
             self._read.wrong(scalar, "an address such as `postgresql://user@host/database` or `sqlite:///file.db`")
         return _written(scalar)
 
-    def _check_stray(self, fields: Fields, kind: Kind | None) -> None:
+    def _check_stray(self, fields: Fields, kind: SourceKind | None) -> None:
         for name, only in _ONLY.items():
             stray = fields.mapping.key(name)
             if stray is not None and kind not in (None, only):
@@ -155,7 +169,7 @@ class Declaring:
             self._bad_path(scalar, "rows", error)
         return scalar.text.strip()
 
-    def _check_statement(self, place: Scalar, columns: _Columns) -> None:
+    def _check_statement(self, place: ScalarNode, columns: _Columns) -> None:
         if _REFERENCE in place.text:
             return  # it will be known where the environment is
         try:
@@ -171,7 +185,7 @@ class Declaring:
 
     # ── what it holds ─────────────────────────────────────────────────────────────────────────────
 
-    def _columns(self, key: Scalar, fields: Fields, kind: Kind | None) -> _Columns:
+    def _columns(self, key: ScalarNode, fields: Fields, kind: SourceKind | None) -> _Columns:
         columns = _Columns()
         if "columns" not in fields:
             self._problem(MISSING_KEY(key.location, key="columns", where=f"in `{key.text}`"))
@@ -179,11 +193,11 @@ class Declaring:
         lookup = Lookup(self._types.types, self._types.units, noted)
         entries = fields.entries("columns")
         node = fields.node("columns")
-        if node is not None and not isinstance(node, Scalar | Sequence) and not entries:
+        if node is not None and not isinstance(node, ScalarNode | SequenceNode) and not entries:
             self._read.wrong(node, "at least one column, as in `columns: {id: string}`")
         for name, form in entries:
             columns.written[name.text] = name
-            if kind is Kind.XML and isinstance(form, Mapping):
+            if kind is SourceKind.XML and isinstance(form, MappingNode):
                 form = self._without_path(name, form, columns)
             declaration = declare_attribute(name, form, self._read)
             attribute = lookup.attribute(declaration) if declaration is not None else None
@@ -192,7 +206,7 @@ class Declaring:
         self._read.problems.extend(each for each in noted if not self._faults.explain(each))
         return columns
 
-    def _without_path(self, name: Scalar, form: Mapping, columns: _Columns) -> Node:
+    def _without_path(self, name: ScalarNode, form: MappingNode, columns: _Columns) -> Node:
         """The declaration of a column without its path, which is noted: of ``{type: Box m, xpath: box}`` the type."""
         node = form.get("xpath")
         if node is None:
@@ -209,10 +223,10 @@ class Declaring:
 
     def _key(self, fields: Fields, columns: _Columns) -> Iterator[str]:
         node = fields.node("key")
-        scalars = fields.scalars("key") if isinstance(node, Sequence) else filter(None, (fields.scalar("key"),))
-        if isinstance(node, Sequence) and not node.items:
+        scalars = fields.scalars("key") if isinstance(node, SequenceNode) else filter(None, (fields.scalar("key"),))
+        if isinstance(node, SequenceNode) and not node.items:
             self._read.wrong(node, "at least one column")
-        seen: dict[str, Scalar] = {}
+        seen: dict[str, ScalarNode] = {}
         for scalar in scalars:
             if seen.setdefault(scalar.text, scalar) is not scalar:
                 first = str(seen[scalar.text].location)
@@ -233,7 +247,7 @@ class Declaring:
             self._unfit(scalar, column, "the time from which a row is valid", "Declare it as `timestamp` or `date`.")
         return scalar.text
 
-    def _concept(self, key: Scalar, fields: Fields, columns: _Columns, found: tuple[str, ...], as_of: str) -> str:
+    def _concept(self, key: ScalarNode, fields: Fields, columns: _Columns, found: tuple[str, ...], as_of: str) -> str:
         concept = fields.scalar("concept")
         if concept is None:
             stray = fields.mapping.key("attributes")
@@ -271,7 +285,7 @@ class Declaring:
         node = fields.node(key)
         return None if node is None else read_duration(node, self._read)
 
-    def _column(self, scalar: Scalar, columns: _Columns) -> Attribute | None:
+    def _column(self, scalar: ScalarNode, columns: _Columns) -> Attribute | None:
         if scalar.text not in columns.written:
             self._unknown("The source", scalar.text, scalar.location, tuple(columns.written))
         return columns.right.get(scalar.text)
@@ -281,7 +295,7 @@ class Declaring:
     def _problem(self, problem: Problem) -> None:
         self._read.problems.add(problem)
 
-    def _bad_path(self, scalar: Scalar, what: str, error: BadPath) -> None:
+    def _bad_path(self, scalar: ScalarNode, what: str, error: BadPath) -> None:
         problem = BAD_XPATH(scalar.location, path=scalar.text, what=what, reason=error.reason, remedy=error.remedy)
         self._problem(problem)
 
@@ -289,14 +303,14 @@ class Declaring:
         similar = nearest(column, known)
         self._problem(UNKNOWN_COLUMN(location, where=where, column=column, nearest=similar, known=known))
 
-    def _unfit(self, scalar: Scalar, column: Attribute, use: str, remedy: str) -> None:
+    def _unfit(self, scalar: ScalarNode, column: Attribute, use: str, remedy: str) -> None:
         problem = COLUMN_UNFIT(scalar.location, column=column.name, type=str(column.type), use=use, remedy=remedy)
         self._problem(problem)
 
 
 def read_duration(node: Node, read: Reader, text: str | None = None) -> timedelta | None:
     """The duration that a node, or the part ``text`` of it, stands for; None, with the problem noted, if it is none."""
-    if not isinstance(node, Scalar) or isinstance(node.value, bool) or node.value is None:
+    if not isinstance(node, ScalarNode) or isinstance(node.value, bool) or node.value is None:
         read.wrong(node, "a duration such as `1 min`")
         return None
     try:
@@ -308,5 +322,152 @@ def read_duration(node: Node, read: Reader, text: str | None = None) -> timedelt
         return None
 
 
-def _written(scalar: Scalar) -> str:
+def _written(scalar: ScalarNode) -> str:
     return scalar.written.text if scalar.written is not None else scalar.text
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# One push source as a file declares it → a :class:`~situ.sources.model.Push`, with all that is wrong with it.
+#
+# ``{event: Sighting, concept: person, id: who, attribute: position, value: at, lateness: 2 s, keep: last 10 min}``.
+# Knows the notation and event types; whether there is such a concept is not known here.
+
+REQUIRED = ("event", "concept", "id", "attribute", "value")
+PUSH_KEYS = (*REQUIRED, "time", "lateness", "idle", "keep")
+
+_LAST = "last "
+
+
+class PushSourceReader:
+    """Reads push sources of events of one table of types."""
+
+    def __init__(self, types: Types, problems: Problems, faults: Faults) -> None:
+        self._types, self._faults = types, faults
+        self._read = Reader(problems)
+
+    def push(self, key: ScalarNode, node: Node) -> Push | None:
+        """One push source; None, with the problems noted, if it cannot be used."""
+        before = len(self._read.problems.errors)
+        fields = self._read.fields(node, required=REQUIRED, optional=PUSH_KEYS[len(REQUIRED) :])
+        if fields is None:
+            return None
+        texts = {name: fields.scalar(name) for name in REQUIRED}
+        event = self._event(key, texts["event"])
+        for name in ("id", "value"):
+            scalar = texts[name]
+            if event is not None and scalar is not None:
+                found = self._at(event, scalar)
+                if name == "id" and found is not None and plain(found.type) != STRING:
+                    self._no_identity(event, scalar, found, texts["concept"])
+        time = fields.scalar("time")
+        if event is not None and time is not None:
+            self._check_time(event, time)
+        lateness, idle = self._duration(fields, "lateness"), self._duration(fields, "idle")
+        keep = self._keep(fields)
+        written = {name: scalar.text.strip() for name, scalar in texts.items() if scalar is not None}
+        if event is None or len(written) < len(REQUIRED) or len(self._read.problems.errors) > before:
+            return None
+        return Push(
+            name=key.text,
+            event=written["event"],
+            concept=written["concept"],
+            id=tuple(written["id"].split(".")),
+            attribute=written["attribute"],
+            value=tuple(written["value"].split(".")),
+            time=() if time is None else tuple(time.text.strip().split(".")),
+            lateness=lateness,
+            idle=idle,
+            keep=keep,
+            location=key.location,
+        )
+
+    def _event(self, key: ScalarNode, scalar: ScalarNode | None) -> Struct | None:
+        if scalar is None:
+            return None
+        found = self._types.event(scalar.text)
+        if found is not None:
+            return found
+        if scalar.text not in self._faults.types:
+            similar = nearest(scalar.text, self._types.events)
+            self._read.problems.add(PUSH_EVENT(scalar.location, push=key.text, name=scalar.text, nearest=similar))
+        return None
+
+    def _at(self, event: Struct, scalar: ScalarNode) -> Attribute | None:
+        found = attribute_at(event, tuple(scalar.text.strip().split(".")))
+        if isinstance(found, Attribute):
+            return found
+        struct, step = found
+        if step not in self._faults.attributes.get(struct.name, ()):
+            known = tuple(each.name for each in struct.attributes)
+            self._read.problems.add(
+                PUSH_PATH(
+                    scalar.location,
+                    path=scalar.text,
+                    event=event.name,
+                    type=str(struct),
+                    step=step,
+                    nearest=nearest(step, known),
+                    known=known,
+                )
+            )
+        return None
+
+    def _check_time(self, event: Struct, scalar: ScalarNode) -> None:
+        found = self._at(event, scalar)
+        if event.name.startswith(RESERVED_PREFIX):
+            # Who reads what policies conclude waits for these policies, which count by the time of the event.
+            self._read.problems.add(PUSH_TIME_OF_SITUATION(scalar.location, event=event.name))
+        elif found is not None and plain(found.type) != TIMESTAMP:
+            self._read.problems.add(
+                PUSH_TIME(scalar.location, path=scalar.text, event=event.name, found=format_attribute(found))
+            )
+
+    def _no_identity(self, event: Struct, scalar: ScalarNode, found: Attribute, concept: ScalarNode | None) -> None:
+        remedy = "Identities are texts: give the event one, or let a context make it one by a function."
+        self._read.problems.add(
+            PUSH_UNFIT(
+                scalar.location,
+                path=scalar.text,
+                event=event.name,
+                found=format_attribute(found),
+                concept=concept.text if concept is not None else "",
+                attribute="id",
+                expected="string",
+                remedy=remedy,
+            )
+        )
+
+    def _duration(self, fields: Fields, key: str) -> timedelta | None:
+        node = fields.node(key)
+        return None if node is None else read_duration(node, self._read)
+
+    def _keep(self, fields: Fields) -> timedelta:
+        scalar = fields.scalar("keep")
+        if scalar is None:
+            return timedelta(0)
+        if not scalar.text.startswith(_LAST):
+            self._read.wrong(scalar, "`last` and a duration, such as `last 10 min`")
+            return timedelta(0)
+        return read_duration(scalar, self._read, scalar.text.removeprefix(_LAST).strip()) or timedelta(0)
+
+
+def attribute_at(struct: Struct, path: tuple[str, ...]) -> Attribute | tuple[Struct, str]:
+    """What is at a path below a struct, with its unit; or the struct that has no attribute for a step, and the step.
+
+    Below the bindings of a situation are aliases: any policy may have any, so none is unknown, and each may be missing.
+    """
+    unit: Unit = NO_UNIT
+    optional = False
+    for place, step in enumerate(path):
+        attribute = struct.attribute(step)
+        if attribute is None:
+            return struct, step
+        unit = unit_below(struct, unit, attribute)
+        optional = optional or attribute.nullable
+        if place == len(path) - 1:
+            return Attribute(name=step, type=attribute.type, unit=unit, optional=optional)
+        below = plain(attribute.type)
+        if below == BINDINGS and place == len(path) - 2:
+            return Attribute(name=path[-1], type=STRING, optional=True)
+        struct = below if isinstance(below, Struct) else Struct(format_attribute(attribute), ())
+    raise ValueError("an empty path leads nowhere")

@@ -9,15 +9,14 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from situ.catalogue import BAD_NAME, DECLARED_TWICE
-from situ.documents import Document, Fields, Node, Reader, Scalar, parse_json
-from situ.errors import Problems
-from situ.expr.faults import NO_FAULTS, Faults
-from situ.sources.declare import Declaring
-from situ.sources.declare_push import DeclaringPushes
+from situ.lang.catalogue import BAD_NAME, DECLARED_TWICE
+from situ.lang.documents import Document, Fields, Node, Reader, ScalarNode, parse_json
+from situ.lang.expr.faults import NO_FAULTS, Faults
+from situ.lang.problems import Problems
+from situ.lang.types.declaration import is_nothing
+from situ.lang.types.table import Types
+from situ.sources.declare import PushSourceReader, SourceReader
 from situ.sources.model import Push, Source
-from situ.types.declare import is_nothing
-from situ.types.table import Types
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 """Names of sources: words, since functions and policies mention them."""
@@ -32,26 +31,26 @@ def load_sources(
     documents: Iterable[Document], types: Types, problems: Problems, *, faults: Faults = NO_FAULTS
 ) -> Mapping[str, Source]:
     """The tables that all these documents declare together; what is wrong is reported and left out."""
-    return _load("pull", "The source", Declaring(types, problems, faults).source, documents, problems)
+    return _load("pull", "The source", SourceReader(types, problems, faults).source, documents, problems)
 
 
 def load_pushes(
     documents: Iterable[Document], types: Types, problems: Problems, *, faults: Faults = NO_FAULTS
 ) -> Mapping[str, Push]:
     """The push sources that all these documents declare together; what is wrong is reported and left out."""
-    return _load("push", "The push source", DeclaringPushes(types, problems, faults).push, documents, problems)
+    return _load("push", "The push source", PushSourceReader(types, problems, faults).push, documents, problems)
 
 
 def _load(
     section: str,
     what: str,
-    declare: Callable[[Scalar, Node], T | None],
+    declare: Callable[[ScalarNode, Node], T | None],
     documents: Iterable[Document],
     problems: Problems,
 ) -> Mapping[str, T]:
     read = Reader(problems)
     found: dict[str, T] = {}
-    places: dict[str, Scalar] = {}
+    places: dict[str, ScalarNode] = {}
     for document in documents:
         if document.root is not None and is_nothing(document.root):
             problems.extend(document.problems)
@@ -90,7 +89,7 @@ def _right(found: Mapping[str, T], problems: Problems) -> Mapping[str, T]:
     return found
 
 
-def _check_name(key: Scalar, problems: Problems) -> bool:
+def _check_name(key: ScalarNode, problems: Problems) -> bool:
     if NAME.fullmatch(key.text):
         return True
     reason = "it has other characters" if len(key.text) <= 64 else "it is too long"
@@ -99,7 +98,7 @@ def _check_name(key: Scalar, problems: Problems) -> bool:
     return False
 
 
-def _entries(fields: Fields | None, section: str) -> tuple[tuple[Scalar, Node], ...]:
+def _entries(fields: Fields | None, section: str) -> tuple[tuple[ScalarNode, Node], ...]:
     """A section that is there without content is empty: someone is about to write it."""
     node = fields.node(section) if fields is not None else None
     return () if fields is None or node is None or is_nothing(node) else fields.entries(section)

@@ -12,15 +12,27 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from situ.errors import Location
-from situ.quantities import format_duration
-from situ.tags import NO_TAGS, TagSet, WrittenTags
-from situ.types.encode import encode
-from situ.types.model import DATE, INT, LONG, STRING, TIMESTAMP, Attribute, ListOf, Struct, Type, plain
-from situ.types.syntax import format_attribute, format_type
+from situ.lang.problems import Location
+from situ.lang.quantities import format_duration
+from situ.lang.tags import NO_TAGS, TagSet, WrittenTags
+from situ.lang.types.json_codec import encode
+from situ.lang.types.model import (
+    DATE,
+    INT,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    Attribute,
+    ListOf,
+    Struct,
+    Type,
+    format_attribute,
+    format_type,
+    plain,
+)
 
 
-class Kind(StrEnum):
+class SourceKind(StrEnum):
     """Where the rows are: in a file of one of these forms, or in a database."""
 
     CSV = "csv"
@@ -30,7 +42,7 @@ class Kind(StrEnum):
 
     @property
     def is_file(self) -> bool:
-        return self is not Kind.SQL
+        return self is not SourceKind.SQL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +60,7 @@ class Source:
     """
 
     name: str
-    kind: Kind
+    kind: SourceKind
     place: str
     row: Struct
     url: str = ""

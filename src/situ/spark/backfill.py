@@ -16,26 +16,24 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from situ.bus.address import Address
-from situ.bus.blocking import shared_bus
-from situ.bus.names import Names
-from situ.deployment.filling import Filled, Filling, bounds_of, to_fill
-from situ.deployment.former_terms import in_terms_of_now
-from situ.deployment.log_time import looked_back
-from situ.deployment.plan import Plan
-from situ.deployment.progress import Progress
-from situ.deployment.reading import Reading
+from situ.bus.sync_bus import shared_bus
 from situ.event.instants import instant_at
-from situ.pipeline.detect import row_of, stream_of
-from situ.pipeline.detect_source import SCHEMA
-from situ.pipeline.kept import StateStore, name_of
-from situ.pipeline.looking_up import known_instances
-from situ.pipeline.offsets import Offset
-from situ.pipeline.plans import load_plan
-from situ.situation.meaning.watermark import Seen
+from situ.event.subjects import BusNames
+from situ.policies.watermark import SourceTimes
+from situ.spark.checkpoint import Offset
+from situ.spark.detect import row_of, stream_of
+from situ.spark.plans import known_instances, load_plan
+from situ.spark.source import SCHEMA
+from situ.spark.state_store import KernelStateStore, name_of
+from situ.stages.detect.backfill import Backfill, BackfillState, bounds_of, lookback, policies_to_backfill
+from situ.stages.detect.progress import DetectionProgress
+from situ.stages.detect.step import PolicyReader
+from situ.stages.plan import Plan
+from situ.stages.root_log import upgrade_message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
+class BackfillRange:
     """Policies that begin at one instant: which part of the log they work, and from which message on it counts."""
 
     policies: tuple[str, ...]
@@ -47,35 +45,42 @@ class Past:
     """How far those may decide that other policies feed."""
 
 
-class Found(msgspec.Struct):
+class BucketBackfill(msgspec.Struct):
     """What a bucket has of one such past, for the driver."""
 
     detections: dict[str, list[bytes]]
     reached: dict[str, int]
-    seen: dict[str, Seen]
+    seen: dict[str, SourceTimes]
     told: list[str]
     quiet: dict[str, int]
 
 
-def pasts_of(plan: Plan, before: Progress, progress: Progress, address: Address, last: int, clock: int) -> list[Past]:
+def pasts_of(
+    plan: Plan, before: DetectionProgress, progress: DetectionProgress, address: Address, last: int, clock: int
+) -> list[BackfillRange]:
     """What is to be worked of the log, up to a message, by policies that are new to ``before``.
 
     ``progress`` knows how far those are that feed them.
     """
-    bus, log = shared_bus(address), Names(address.zone).root_stream
+    bus, log = shared_bus(address), BusNames(address.zone).root_stream
     found = []
-    fills = to_fill(plan.detecting, plan.deployment.starts, before)
+    fills = policies_to_backfill(plan.detecting, plan.deployment.starts, before)
     bounds = bounds_of(plan.detecting, progress, fills, clock)
     for since, names in fills.items():
-        early = max(since - looked_back(plan.detecting.only(names)), 0)
+        early = max(since - lookback(plan.detecting.only(names)), 0)
         first, begin = bus.find(log, instant_at(early)), bus.find(log, instant_at(since))
-        found.append(Past(policies=names, since=since, first=first, begin=begin, last=last, bounds=bounds))
+        found.append(BackfillRange(policies=names, since=since, first=first, begin=begin, last=last, bounds=bounds))
     return found
 
 
 def fill(
-    session: SparkSession | None, address: Address, checkpoint: Path, end: Offset, buckets: int, pasts: list[Past]
-) -> list[Filled]:
+    session: SparkSession | None,
+    address: Address,
+    checkpoint: Path,
+    end: Offset,
+    buckets: int,
+    pasts: list[BackfillRange],
+) -> list[BackfillState]:
     """All buckets of these policies; what their kernels remember is on disk, and not in the answer.
 
     Without a session it is done here, one after the other.
@@ -85,11 +90,11 @@ def fill(
         return [_filled(found) for some in every for found in some]
     work = filling_in(address, checkpoint, end, buckets, pasts)
     rows = session.range(0, buckets, 1, buckets).mapInArrow(work, SCHEMA).collect()
-    return [_filled(found) for row in rows for found in msgspec.msgpack.decode(row.blob, type=list[Found])]
+    return [_filled(found) for row in rows for found in msgspec.msgpack.decode(row.blob, type=list[BucketBackfill])]
 
 
 def filling_in(
-    address: Address, checkpoint: Path, end: Offset, buckets: int, pasts: list[Past]
+    address: Address, checkpoint: Path, end: Offset, buckets: int, pasts: list[BackfillRange]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that Spark maps over the numbers of buckets."""
 
@@ -103,17 +108,17 @@ def filling_in(
 
 
 def fill_bucket(
-    address: Address, checkpoint: Path, end: Offset, bucket: int, buckets: int, pasts: list[Past]
-) -> list[Found]:
+    address: Address, checkpoint: Path, end: Offset, bucket: int, buckets: int, pasts: list[BackfillRange]
+) -> list[BucketBackfill]:
     """One bucket: what it found, by instant of beginning; what it remembers is written down."""
     plan = load_plan(address, end.version)
     instances = known_instances(plan, address, end.tables)
-    bus, log = shared_bus(address), Names(address.zone).root_stream
-    found, states = list[Found](), dict[str, bytes]()
+    bus, log = shared_bus(address), BusNames(address.zone).root_stream
+    found, states = list[BucketBackfill](), dict[str, bytes]()
     for past in pasts:
         detecting = plan.detecting.only(past.policies)
-        reading = Reading.of(detecting, plan.seeing)
-        filling = Filling(
+        reading = PolicyReader.of(detecting, plan.seeing)
+        filling = Backfill(
             detecting,
             instances,
             past.begin,
@@ -125,11 +130,11 @@ def fill_bucket(
         )
         if past.first <= past.last:
             messages = bus.read(log, past.first, past.last)
-            filling.take(in_terms_of_now(message, plan.interpretation) for message in messages)
+            filling.take(upgrade_message(message, plan.interpretation) for message in messages)
         filled = filling.filled()
         states |= {name: detecting.kernel(name, bucket, buckets).save(state) for name, state in filled.states.items()}
         found.append(
-            Found(
+            BucketBackfill(
                 detections={name: [stream_of(each) for each in some] for name, some in filled.detections.items()},
                 reached=dict(filled.reached),
                 seen=dict(filled.seen),
@@ -137,12 +142,12 @@ def fill_bucket(
                 quiet=dict(filled.quiet),
             )
         )
-    StateStore(checkpoint, bucket).save_filled(name_of(end), states)
+    KernelStateStore(checkpoint, bucket).save_filled(name_of(end), states)
     return found
 
 
-def _filled(found: Found) -> Filled:
-    return Filled(
+def _filled(found: BucketBackfill) -> BackfillState:
+    return BackfillState(
         detections={
             name: [batch for stream in streams for batch in pa.ipc.open_stream(stream)]
             for name, streams in found.detections.items()

@@ -1,25 +1,196 @@
-"""Starting again: is what the last run wrote down whole, and what did its last batch get done?
+"""Offsets of the event query: everything a batch depends on beside the rows of the log.
 
-Spark repeats a batch that was begun and not committed. The bus refuses what is stored already, but only for as long as
-it remembers ids; how long the process was down is nobody's choice. So the messages that the interrupted batch
-has put into the logs are looked up once, before it is repeated.
+Spark writes the offset of a batch down before it runs it, so a batch that is repeated after a crash is repeated with
+the same positions, the same version of the deployment, the same clock and the same partitions, whatever changed.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+import os
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from situ.bus.blocking import BlockingBus
-from situ.bus.names import Names
-from situ.catalogue import CHECKPOINT_DAMAGED
-from situ.errors import Location, SituError
+import msgspec
+
+from situ.bus.sync_bus import BlockingBus
 from situ.event.lines import decode_line, stored_lines
 from situ.event.message import position
-from situ.pipeline.carry import CarryStore
-from situ.pipeline.offsets import Offset, last_batch, read_offset
+from situ.event.subjects import BusNames, shard_of
+from situ.lang.catalogue import CHECKPOINT_DAMAGED
+from situ.lang.problems import Location, SituError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offset:
+    """The end of a batch: ``seq`` is the last message of the log in it."""
+
+    seq: int = 0
+    version: int = 0
+    """Of the deployment the batch runs with."""
+    partitions: int = 1
+    """How many tasks share the clients; messages are cut within one."""
+    clock: int = 0
+    """When the end was chosen, in microseconds: the batch knows no other present."""
+    tables: dict[str, str] = field(default_factory=dict)
+    """Digests of the pull tables the batch reads, by name."""
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Any) -> Offset:
+        """Raises :class:`msgspec.ValidationError` for what is no offset."""
+        return msgspec.convert(value, cls)
+
+
+def read_offset(checkpoint: Path, batch: int) -> Offset:
+    """The offset that Spark wrote down for a batch of the query with this checkpoint."""
+    file = checkpoint / "offsets" / str(batch)
+    try:
+        # The first line is the format's version, the second Spark's own metadata, then comes a line for each source.
+        return Offset.from_json(json.loads(file.read_text(encoding="utf-8").splitlines()[2]))
+    except IndexError:
+        reason = "it is cut off"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    except (ValueError, msgspec.ValidationError) as error:
+        reason = str(error)
+    raise SituError(CHECKPOINT_DAMAGED(Location(file=str(file)), reason=reason))
+
+
+def last_batch(checkpoint: Path, log: str) -> int | None:
+    """The highest batch in ``offsets`` (begun) or ``commits`` (done); None if there is none."""
+    folder = checkpoint / log
+    numbers = [int(each.name) for each in folder.iterdir() if each.name.isdigit()] if folder.is_dir() else []
+    return max(numbers, default=None)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Where in the root log the batches of the query of events end: detection takes whole ones.
+#
+# The tasks of a batch write the log side by side, each at its own pace, so within a batch what came first need not be
+# first. If detection took a part of one, the clients of the faster task would move the watermark past what the slower
+# one has still to write; of a large batch that is far more than any lateness that is granted.
+
+_ENDS_KEPT = 1000
+
+
+class BatchEnds:
+    """The last ends, in a file beside the checkpoint of the query of events."""
+
+    def __init__(self, checkpoint: Path) -> None:
+        self._file = checkpoint / "ends.json"
+
+    def load(self) -> tuple[int, ...] | None:
+        """In order; None if nobody ever said where a batch ended."""
+        try:
+            return tuple(int(each) for each in json.loads(self._file.read_text(encoding="utf-8"))["ends"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None  # it serves the order of work, and is made again
+
+    def add(self, last: int) -> None:
+        """A batch is done, and this message of the root log is the last there is."""
+        before = [each for each in self.load() or () if each < last]  # what is beyond was in another log
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        beside = self._file.with_suffix(".new")
+        beside.write_text(json.dumps({"version": 1, "ends": [*before, last][-_ENDS_KEPT:]}), encoding="utf-8")
+        beside.replace(self._file)
+
+
+def whole(ends: Sequence[int] | None, behind: int, most: int, last: int) -> int:
+    """Where a batch of detection ends that begins ``behind`` a message: behind as many whole batches of events as fit.
+
+    It is to have ``most`` messages, but one batch of events at least, if there is one; the log ends at ``last``.
+    """
+    if ends is None:
+        return min(last, behind + most)
+    known = [each for each in ends if behind < each <= last]
+    fitting = bisect_right(known, behind + most)
+    return known[max(fitting - 1, 0)] if known else behind
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What passes from batch to batch: how far each client's events have come.
+#
+# Written at the end of a batch under the position where it ended, read by the batch that begins there. So a repeated
+# batch starts from what its first run started from, and drops the same repeats. Before an interrupted batch is
+# repeated, what it got stored is added to what it starts from.
+
+_CARRIES_KEPT = 20
+Highest = Mapping[str, tuple[int, int]]
+"""Client → its incarnation and the highest sequence of it that was taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientOffsets:
+    """How far each client is. An incarnation is only ever followed by a higher one, so the last is enough."""
+
+    highest: Highest = field(default_factory=dict)
+    stored: frozenset[str] = frozenset()
+    """Ids of messages that the batch which begins here has stored before it was interrupted."""
+
+    def advanced(self, seen: Iterable[Highest]) -> ClientOffsets:
+        """The carry after a batch whose tasks have seen these."""
+        highest = dict(self.highest)
+        for each in seen:
+            for client, reached in each.items():
+                highest[client] = max(highest.get(client, reached), reached)
+        return ClientOffsets(highest)
+
+    def share(self, shards: Iterable[int]) -> Highest:
+        """The part that concerns the clients of these shards."""
+        wanted = set(shards)
+        return {client: reached for client, reached in self.highest.items() if shard_of(client) in wanted}
+
+
+class ClientOffsetStore:
+    """The carries of one query, beside its checkpoint."""
+
+    def __init__(self, checkpoint: Path) -> None:
+        self._folder = checkpoint / "carry"
+
+    def load(self, seq: int) -> ClientOffsets:
+        """The carry of a batch that starts behind this message. A query that is new to the log has none."""
+        file = self._file(seq)
+        if seq == 0 and not file.exists():
+            return ClientOffsets()
+        try:
+            content = json.loads(file.read_text(encoding="utf-8"))
+            highest = {client: (int(each[0]), int(each[1])) for client, each in content["highest"].items()}
+            return ClientOffsets(highest, frozenset(map(str, content.get("stored", ()))))
+        except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+            raise SituError(CHECKPOINT_DAMAGED(Location(file=str(file)), reason=str(error))) from None
+
+    def save(self, seq: int, carry: ClientOffsets) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        file = self._file(seq)
+        beside = file.with_suffix(f".{os.getpid()}")
+        content = {"version": 1, "highest": carry.highest, "stored": sorted(carry.stored)}
+        beside.write_text(json.dumps(content, separators=(",", ":")), encoding="utf-8")
+        beside.replace(file)
+        self._prune()
+
+    def _prune(self) -> None:
+        """Spark repeats at most the last batch; the few before serve whoever looks into what happened."""
+        numbers = sorted(int(each.stem) for each in self._folder.glob("*.json") if each.stem.isdigit())
+        for seq in numbers[:-_CARRIES_KEPT]:
+            self._file(seq).unlink(missing_ok=True)
+
+    def _file(self, seq: int) -> Path:
+        return self._folder / f"{seq}.json"
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Starting again: is what the last run wrote down whole, and what did its last batch get done?
+#
+# Spark repeats a batch that was begun and not committed. The bus refuses what is stored already, but only for as long
+# as it remembers ids; how long the process was down is nobody's choice. So the messages that the interrupted batch has
+# put into the logs are looked up once, before it is repeated.
 
 _MARGIN = 1_000_000  # µs: clocks of bus and engine may differ
 
@@ -28,7 +199,7 @@ def check_checkpoint(checkpoint: Path) -> None:
     """N101 if what Spark and Situ wrote down of the events cannot be gone on from."""
     begun_from = check_offsets(checkpoint)
     if begun_from is not None:
-        CarryStore(checkpoint).load(begun_from.seq)
+        ClientOffsetStore(checkpoint).load(begun_from.seq)
 
 
 def check_offsets(checkpoint: Path) -> Offset | None:
@@ -50,17 +221,17 @@ def check_offsets(checkpoint: Path) -> Offset | None:
     return read_offset(checkpoint, done) if done is not None else None
 
 
-def recall(bus: BlockingBus, names: Names, checkpoint: Path) -> None:
+def recall(bus: BlockingBus, names: BusNames, checkpoint: Path) -> None:
     """If the last batch was begun and not committed: add what it got stored to what it starts from."""
     begun, done = last_batch(checkpoint, "offsets"), last_batch(checkpoint, "commits")
     if begun is None or begun == done:
         return
     offset, start = read_offset(checkpoint, begun), read_offset(checkpoint, begun - 1).seq if begun else 0
-    carries = CarryStore(checkpoint)
+    carries = ClientOffsetStore(checkpoint)
     carries.save(start, replace(carries.load(start), stored=_stored_since(bus, names, offset.clock - _MARGIN)))
 
 
-def _stored_since(bus: BlockingBus, names: Names, clock: int) -> frozenset[str]:
+def _stored_since(bus: BlockingBus, names: BusNames, clock: int) -> frozenset[str]:
     """Ids of the messages in root log and dead letters that are younger than this."""
     since = datetime.fromtimestamp(clock / 1_000_000, UTC)
     return frozenset(
@@ -71,7 +242,7 @@ def _stored_since(bus: BlockingBus, names: Names, clock: int) -> frozenset[str]:
     )
 
 
-def adopt_log(bus: BlockingBus, names: Names, checkpoint: Path) -> None:
+def adopt_log(bus: BlockingBus, names: BusNames, checkpoint: Path) -> None:
     """A query without checkpoint on a log that was read before: learn from the root log what was taken already."""
     if last_batch(checkpoint, "offsets") is not None:
         return
@@ -85,5 +256,5 @@ def adopt_log(bus: BlockingBus, names: Names, checkpoint: Path) -> None:
         for place, line in enumerate(stored_lines(message)):
             row = decode_line(line, pos=position(message.seq, place))
             highest[row.client] = max(highest.get(row.client, (0, 0)), (row.incarnation, row.seq))
-    carries = CarryStore(checkpoint)
+    carries = ClientOffsetStore(checkpoint)
     carries.save(0, carries.load(0).advanced([highest]))

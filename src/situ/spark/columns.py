@@ -1,26 +1,43 @@
-"""Visibility on Spark: bits of events as native expressions, and the decision as one over the pairs of a plan.
-
-Stamping evaluates the filters that matter for a type. From then on events carry the place of their advertised tag set
-and their bits in words of 63; pairs that are not *never* are broadcast and joined on the places of both tag sets.
-*Always* has no family and asks for nothing. *Depends* has one family for each dimension: the sets of filters, or the
-steps of one that is nested.
-"""
+"""Expressions on Spark: columns from typed trees."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from situ.expr.emit_spark import Reader, emit_spark, read_column
-from situ.expr.tree import FALSE, TRUE
-from situ.visibility.bits import WORD, Numbers, numbers_in, to_words
-from situ.visibility.families import Nested, Step
-from situ.visibility.filters import Filters
-from situ.visibility.plan import Pair, Verdict, VisibilityPlan
+from situ.lang.expr.emit.spark import Reader, emit_spark, read_column
+from situ.lang.expr.tree import FALSE, TRUE, Node
+from situ.scopes.filter_sets import WORD, FilterNumbers, NestedFilterSets, Step, numbers_in, to_words
+from situ.scopes.filters import FilterMeanings
+from situ.scopes.visibility_plan import TagSetPair, Verdict, VisibilityPlan
+
+
+def value_and_failure(node: Node, reader: Reader = read_column) -> tuple[Column, Column]:
+    """The value of an expression, and whether it fails; where it fails, the value means nothing."""
+    text = emit_spark(node, reader)
+    return sf.expr(text.value), sf.expr(text.fails or "FALSE")
+
+
+def evaluate(frame: DataFrame, nodes: Mapping[str, Node], keep: Sequence[str] = ()) -> DataFrame:
+    """A struct of ``value`` and ``failed`` for each named expression; where one failed its value means nothing."""
+    columns = []
+    for name, node in nodes.items():
+        value, failed = value_and_failure(node)
+        columns.append(sf.struct(value.alias("value"), failed.alias("failed")).alias(name))
+    return frame.select(*keep, *columns)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Visibility on Spark: bits of events as native expressions, and the decision as one over the pairs of a plan.
+#
+# Stamping evaluates the filters that matter for a type. From then on events carry the place of their advertised tag
+# set and their bits in words of 63; pairs that are not *never* are broadcast and joined on the places of both tag
+# sets. *Always* has no family and asks for nothing. *Depends* has one family for each dimension: the sets of filters,
+# or the steps of one that is nested.
 
 _NEEDED = pa.list_(pa.struct([("at", pa.int32()), ("mask", pa.int64())]))
 """A set of filters: the words that have any of them, by their places."""
@@ -45,11 +62,15 @@ def pair_rows(plan: VisibilityPlan) -> Iterator[dict[str, Any]]:
                 yield {"advertised": advertised, "subscribed": subscribed, **families(pair)}
 
 
-def families(pair: Pair) -> dict[str, Any]:
+def families(pair: TagSetPair) -> dict[str, Any]:
     """What a pair depends on, as the expression wants it."""
     return {
-        "sets": [[_words(needed) for needed in each.sets] for each in pair.families if not isinstance(each, Nested)],
-        "nested": [[_step(step) for step in each.program] for each in pair.families if isinstance(each, Nested)],
+        "sets": [
+            [_words(needed) for needed in each.sets] for each in pair.families if not isinstance(each, NestedFilterSets)
+        ],
+        "nested": [
+            [_step(step) for step in each.program] for each in pair.families if isinstance(each, NestedFilterSets)
+        ],
     }
 
 
@@ -72,7 +93,9 @@ def visible_candidates(candidates: DataFrame, pairs: DataFrame, keys: Sequence[s
     return candidates.join(pairs, on).where(is_visible()).drop("sets", "nested")
 
 
-def stamped_bits(filters: Filters, numbers: Numbers, stamped: int, type: str, reader: Reader = read_column) -> Column:
+def stamped_bits(
+    filters: FilterMeanings, numbers: FilterNumbers, stamped: int, type: str, reader: Reader = read_column
+) -> Column:
     """The bits of events of one type, in words of 63: each filter that is not constant for the type, once."""
     texts = numbers.texts()
     words: list[list[str]] = [["0L"] for _ in to_words(stamped)]

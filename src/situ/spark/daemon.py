@@ -9,12 +9,11 @@ from __future__ import annotations
 import pandas  # noqa: F401 - Arrow asks for it when a worker makes its first column
 from pyspark.daemon import manager
 
-import situ.pipeline.cutting
-import situ.pipeline.dispatch
-import situ.pipeline.sink
-import situ.pipeline.source  # noqa: F401 - for the workers
-from situ.garbage import settle
+import situ.spark.dispatch
+import situ.spark.partitions
+import situ.spark.source  # noqa: F401 - for the workers
+from situ.gc_tuning import freeze_loaded
 
 if __name__ == "__main__":
-    settle()
+    freeze_loaded()
     manager()

@@ -1,44 +1,219 @@
-"""Stage detect: the kernels of all policies, bucket by bucket, in Spark's workers.
+"""Stage enrich: messages of the root log → rows of the leaves of all policies, for the buckets that work them.
 
-A task has some buckets of a batch: what is remembered of each, the rows that came for it, and the watermarks give what
-is remembered afterwards, and detections, which go to the driver.
+A bucket gets the rows it needs as bytes, however many they are: one row for Spark to move. What a task saw of push
+sources, and what came too late, goes to the driver in rows of no bucket.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 import pyarrow as pa
 
 from situ.bus.address import Address
-from situ.deployment.detecting import Detecting
-from situ.deployment.stepping import step_safely
-from situ.event.isolation import Failure
-from situ.garbage import give_back
-from situ.pipeline.enrich import BUCKETS, DRIVER
-from situ.pipeline.kept import StateStore, Taken, name_of
-from situ.pipeline.looking_up import known_instances
-from situ.pipeline.offsets import Offset
-from situ.pipeline.plans import load_plan
-from situ.situation.enrichment.rows import concat, from_blob
-from situ.situation.kernel.reporting import Detected, detections_of
-from situ.situation.kernel.state import State
-from situ.situation.meaning.detection import Detection, Instances
+from situ.event.failures import StageFailure, is_of_event
+from situ.event.lines import decode_line, stored_lines
+from situ.event.message import CLIENT, COUNT, KEY, EventKey, StoredMessage, position
+from situ.event.row import Row
+from situ.gc_tuning import trim_memory
+from situ.policies.enrichment.enrich import PushObservations
+from situ.policies.enrichment.instances import InstanceColumns
+from situ.policies.enrichment.rows import concat, from_blob, to_blob
+from situ.policies.kernel.detections import DetectionBatch, detections_of
+from situ.policies.kernel.state import KernelState
+from situ.policies.model import Detection, InstancesByConcept
+from situ.policies.watermark import SourceTimes, merge_source_times
+from situ.spark.checkpoint import Offset
+from situ.spark.plans import known_instances, load_plan
+from situ.spark.state_store import BucketStep, KernelStateStore, name_of
+from situ.stages.detect.detection_plan import NOTHING_HIDDEN, DetectionPlan, Hidden
+from situ.stages.detect.situation_events import DetectionCounts
+from situ.stages.detect.step import PolicyObservations, read_rows, readable, step_safely
+from situ.stages.plan import Plan
+from situ.stages.root_log import upgrade_message
+
+DRIVER = -1
+"""The bucket of what is for the driver."""
+BUCKETS = pa.schema([("bucket", pa.int32()), ("blob", pa.binary())])
+MANY = 1000
+"""Messages that are enriched together."""
 
 
-class Found(msgspec.Struct):
+class EnrichmentNotes(msgspec.Struct):
+    """What a task noticed beside the rows."""
+
+    def add(self, other: EnrichmentNotes) -> None:
+        """With what it noticed of more messages."""
+        self.seen = merge_source_times(self.seen, other.seen)
+        self.late.update(other.late)
+        self.tally.add(other.tally)
+        self.failed.update(other.failed)
+
+    seen: dict[str, SourceTimes] = {}
+    late: dict[int, list[str]] = {}
+    """Positions of events that came too late, and the policies they came too late for."""
+    tally: DetectionCounts = msgspec.field(default_factory=DetectionCounts)
+    failed: dict[int, StageFailure] = {}
+    """Positions of events that nothing can be made of."""
+    arrived: dict[str, tuple[int, int]] = {}
+    """Of policies that something is expected of: the last event of each that came, by incarnation and number."""
+
+
+@dataclass(slots=True)
+class _EnrichedPart:
+    """What is known of instances, as long as the tables are the same."""
+
+    detecting: DetectionPlan
+    knowledge: InstanceColumns = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.knowledge = InstanceColumns(self.detecting.ontology)
+
+
+_worked: dict[int, _EnrichedPart] = {}
+
+
+def enrich(
+    messages: Iterable[StoredMessage],
+    plan: Plan,
+    instances: InstancesByConcept,
+    reached: Mapping[str, int],
+    buckets: int,
+    marked: Collection[str] = (),
+) -> Iterator[pa.RecordBatch]:
+    """The rows for all buckets, in several portions, and then what was noticed.
+
+    ``marked`` are the policies that something is expected of.
+    """
+    detecting = plan.detecting
+    worked = _worked.get(id(detecting))
+    if worked is None or worked.detecting is not detecting:
+        _worked.clear()
+        worked = _worked[id(detecting)] = _EnrichedPart(detecting)
+    worked.knowledge.take(instances)
+    noticed = EnrichmentNotes()
+    for some in _portions(messages):
+        now = [upgrade_message(each, plan.interpretation) for each in some]
+        try:
+            read = _read(now, plan)
+            batch, beside = for_buckets(
+                read.observed, detecting, worked.knowledge, reached, buckets, read.hidden, seen=read.seen
+            )
+        except Exception as error:
+            if not is_of_event(error):
+                raise
+            rows = [row for each in now for row in _rows_of(each)]
+            good, failed = readable(detecting, plan.reading, rows, worked.knowledge)
+            read = read_rows(detecting, plan.reading, good)
+            batch, beside = for_buckets(
+                read.observed, detecting, worked.knowledge, reached, buckets, read.hidden, seen=read.seen
+            )
+            beside.failed.update(failed)
+        noticed.add(beside)
+        noticed.arrived = _latest(noticed.arrived, some, marked)
+        yield batch
+    yield for_driver(noticed)
+
+
+def _read(messages: Sequence[StoredMessage], plan: Plan) -> PolicyObservations:
+    """What messages of the log say, as far as policies see them."""
+    positions = (position(each.seq, 0) for each in messages)
+    clients = (each.headers.get(CLIENT, "") for each in messages)
+    read = plan.detecting.observing.messages([each.body for each in messages], positions, clients)
+    if plan.reading is None:
+        return PolicyObservations(observed=read.observed, seen=read.seen, hidden=NOTHING_HIDDEN)
+    shown = plan.reading.messages(messages)
+    return PolicyObservations(observed=read.observed, seen=shown.seen, hidden=shown.hidden)
+
+
+def _rows_of(message: StoredMessage) -> list[Row]:
+    lines = stored_lines(message)
+    return [decode_line(line, pos=position(message.seq, place)) for place, line in enumerate(lines)]
+
+
+def for_buckets(
+    observed: Sequence[PushObservations],
+    detecting: DetectionPlan,
+    knowledge: InstanceColumns,
+    reached: Mapping[str, int],
+    buckets: int,
+    hidden: Hidden = NOTHING_HIDDEN,
+    *,
+    seen: Mapping[str, SourceTimes] = MappingProxyType({}),
+) -> tuple[pa.RecordBatch, EnrichmentNotes]:
+    """What each bucket gets of these observations; policies get nothing of events that are ``hidden`` from them."""
+    noticed = EnrichmentNotes(seen=dict(seen))
+    late = detecting.late(observed, reached, hidden)
+    noticed.late.update(late)
+    enriched = detecting.enrichment.run(observed, knowledge)
+    noticed.tally.take_observed(observed)
+    noticed.tally.take_late(late)
+    noticed.tally.take_enriched(enriched)
+    parts = detecting.parts(enriched.rows, buckets, hidden)
+    return _batch((bucket, to_blob(rows)) for bucket, rows in enumerate(parts) if rows), noticed
+
+
+def for_driver(noticed: EnrichmentNotes) -> pa.RecordBatch:
+    return _batch([(DRIVER, msgspec.msgpack.encode(noticed))])
+
+
+def every_bucket(buckets: int) -> pa.RecordBatch:
+    """Rows that make each bucket take a step, though it got nothing."""
+    return _batch((bucket, b"") for bucket in range(buckets))
+
+
+def _latest(
+    arrived: Mapping[str, tuple[int, int]], messages: Iterable[StoredMessage], marked: Collection[str]
+) -> dict[str, tuple[int, int]]:
+    found = dict(arrived)
+    for message in messages if marked else ():
+        if (client := message.headers.get(CLIENT, "")) in marked:
+            key, count = EventKey.parse(message.headers[KEY]), int(message.headers[COUNT])
+            found[client] = max(found.get(client, (0, 0)), (key.incarnation, key.seq + count - 1))
+    return found
+
+
+def _portions(messages: Iterable[StoredMessage]) -> Iterator[list[StoredMessage]]:
+    some: list[StoredMessage] = []
+    for message in messages:
+        some.append(message)
+        if len(some) >= MANY:
+            yield some
+            some = []
+    if some:
+        yield some
+
+
+def _batch(rows: Iterable[tuple[int, bytes]]) -> pa.RecordBatch:
+    found = list(rows)
+    columns = [
+        pa.array([bucket for bucket, _ in found], pa.int32()),
+        pa.array([blob for _, blob in found], pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=BUCKETS)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Stage detect: the kernels of all policies, bucket by bucket, in Spark's workers.
+#
+# A task has some buckets of a batch: what is remembered of each, the rows that came for it, and the watermarks give
+# what is remembered afterwards, and detections, which go to the driver.
+
+
+class BucketDetections(msgspec.Struct):
     """What a bucket found: detections by policy, as Arrow streams; and whether time alone can bring more."""
 
     detections: dict[str, bytes] = {}
     due: bool = False
     size: int = 0
     """Of what is remembered."""
-    failed: dict[int, Failure] = {}
+    failed: dict[int, StageFailure] = {}
     """Positions of events that a policy could not work on."""
-    begun_anew: dict[str, Failure] = {}
+    begun_anew: dict[str, StageFailure] = {}
     """Policies that could not go on from what they remembered here."""
 
 
@@ -47,7 +222,7 @@ class _InHand:
     """What this process has of a bucket: as which batch left it, and how much lies between that and what is stored."""
 
     at: str
-    states: Mapping[str, State]
+    states: Mapping[str, KernelState]
     steps: int = 0
     size: int = 0
 
@@ -59,7 +234,7 @@ _MOST_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class BatchShare:
     """What all tasks of a batch know: where it begins and ends, how far it decides, which policies go on."""
 
     address: Address
@@ -79,7 +254,7 @@ class Share:
         return self.begin.version != self.end.version
 
 
-def detecting_in(share: Share) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def detecting_in(share: BatchShare) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that Spark maps over the rows of a batch."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -93,7 +268,7 @@ def detecting_in(share: Share) -> Callable[[Iterable[pa.RecordBatch]], Iterator[
         plan = load_plan(share.address, share.end.version)
         instances = known_instances(plan, share.address, share.end.tables)
 
-        def former() -> Detecting:
+        def former() -> DetectionPlan:
             return load_plan(share.address, share.begin.version).detecting if share.anew else plan.detecting
 
         for bucket, parts in sorted(blobs.items()):
@@ -104,18 +279,18 @@ def detecting_in(share: Share) -> Callable[[Iterable[pa.RecordBatch]], Iterator[
 
 
 def work(
-    share: Share,
-    detecting: Detecting,
-    former: Callable[[], Detecting],
-    instances: Instances,
+    share: BatchShare,
+    detecting: DetectionPlan,
+    former: Callable[[], DetectionPlan],
+    instances: InstancesByConcept,
     bucket: int,
     blobs: list[bytes],
-) -> Found:
+) -> BucketDetections:
     """One bucket's step: with these rows for it, in blobs, what it remembers is brought up to the watermarks.
 
     ``former`` are the policies that were at work before.
     """
-    store, end = StateStore(share.checkpoint, bucket), name_of(share.end)
+    store, end = KernelStateStore(share.checkpoint, bucket), name_of(share.end)
     begin = name_of(share.begin)
     hand = _in_hand.pop((str(share.checkpoint), bucket), None)
     if hand is None or hand.at != begin:
@@ -130,35 +305,35 @@ def work(
         saved = {name: detecting.kernel(name, bucket, share.buckets).save(state) for name, state in after.items()}
         store.save_whole(end, saved, begin)
         steps = size = 0
-        give_back()
+        trim_memory()
     else:
-        store.save_step(end, Taken(begin, blobs, dict(share.watermarks)))
+        store.save_step(end, BucketStep(begin, blobs, dict(share.watermarks)))
     _in_hand[str(share.checkpoint), bucket] = _InHand(end, after, steps, size)
     found.size = sum(state.size for state in after.values())
     return found
 
 
 def remembered_at(
-    checkpoint: Path, at: str, detecting: Detecting, instances: Instances, bucket: int, buckets: int
-) -> Mapping[str, State]:
+    checkpoint: Path, at: str, detecting: DetectionPlan, instances: InstancesByConcept, bucket: int, buckets: int
+) -> Mapping[str, KernelState]:
     """What the kernels of a bucket remember where a batch ended, by policy."""
-    return _recalled(at, detecting, instances, bucket, buckets, StateStore(checkpoint, bucket), None).states
+    return _recalled(at, detecting, instances, bucket, buckets, KernelStateStore(checkpoint, bucket), None).states
 
 
-def detections_in(policy: str, found: Iterable[Found]) -> list[Detection]:
+def detections_in(policy: str, found: Iterable[BucketDetections]) -> list[Detection]:
     """What buckets found of a policy, on the driver."""
     streams = (each.detections[policy] for each in found if policy in each.detections)
     batches = (batch for stream in streams for batch in pa.ipc.open_stream(stream))
-    return [detection for batch in batches for detection in detections_of(policy, Detected(batch))]
+    return [detection for batch in batches for detection in detections_of(policy, DetectionBatch(batch))]
 
 
 def _recalled(
     begin: str,
-    detecting: Detecting,
-    instances: Instances,
+    detecting: DetectionPlan,
+    instances: InstancesByConcept,
     bucket: int,
     buckets: int,
-    store: StateStore,
+    store: KernelStateStore,
     before: _InHand | None,
 ) -> _InHand:
     """What was remembered where a batch begins, worked out from what is stored, by those who were at work then.
@@ -176,7 +351,7 @@ def _recalled(
     return _InHand(begin, states, before.steps + len(steps), size)
 
 
-def _loaded(detecting: Detecting, stored: Mapping[str, bytes], bucket: int, buckets: int) -> dict[str, State]:
+def _loaded(detecting: DetectionPlan, stored: Mapping[str, bytes], bucket: int, buckets: int) -> dict[str, KernelState]:
     loaded = {
         name: detecting.kernel(name, bucket, buckets).load(stored[name]) for name in detecting.watches if name in stored
     }
@@ -184,20 +359,20 @@ def _loaded(detecting: Detecting, stored: Mapping[str, bytes], bucket: int, buck
 
 
 def _step(
-    detecting: Detecting,
-    states: Mapping[str, State],
+    detecting: DetectionPlan,
+    states: Mapping[str, KernelState],
     blobs: Iterable[bytes],
     watermarks: Mapping[str, int],
-    instances: Instances,
+    instances: InstancesByConcept,
     bucket: int,
     buckets: int,
-) -> tuple[Found, dict[str, State]]:
+) -> tuple[BucketDetections, dict[str, KernelState]]:
     parts: dict[int, list[pa.RecordBatch]] = {}
     for blob in blobs:
         for number, some in from_blob(blob).items():
             parts.setdefault(number, []).extend(some)
     rows = {number: concat(detecting.leaf_of(number), some) for number, some in parts.items()}
-    found, after = Found(), dict[str, State]()
+    found, after = BucketDetections(), dict[str, KernelState]()
     for name in detecting.watches:
         kernel = detecting.kernel(name, bucket, buckets)
         state = states.get(name) or kernel.start()

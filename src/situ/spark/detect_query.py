@@ -21,53 +21,42 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from situ.bus.address import Address
-from situ.bus.blocking import shared_bus
-from situ.bus.names import Names, shard_of
-from situ.bus.packing import pack_late
-from situ.catalogue import CHECKPOINT_DAMAGED
-from situ.deployment.detecting import Detecting
-from situ.deployment.filling import Begun, begin_with
-from situ.deployment.former_terms import in_terms_of_now
-from situ.deployment.happening import Published, messages_of, positions_of
-from situ.deployment.plan import Plan
-from situ.deployment.progress import Progress
-from situ.deployment.stepping import detections_safely
-from situ.deployment.takeover import LeftByDetection
-from situ.deployment.tally import Tally
-from situ.errors import Location, SituError
-from situ.event.isolation import Failure, FailureLog, failed_by
+from situ.bus.sync_bus import shared_bus
+from situ.contexts.model import ROOT
+from situ.event.failures import FailureLog, StageFailure, failed_by
 from situ.event.lines import decode_line, encode_row, stamped_line, stored_lines
-from situ.event.message import (
-    CLIENT,
-    CONTEXT,
-    COUNT,
-    ID,
-    KEY,
-    OWN,
-    PLACES,
-    RECEIVED,
-    Message,
-    message_id,
-    position,
-)
+from situ.event.message import CLIENT, CONTEXT, COUNT, ID, KEY, OWN, PLACES, RECEIVED, Message, message_id, position
 from situ.event.row import Row
-from situ.interpretation.model import ROOT
-from situ.pipeline.detect import Found, Share, detecting_in, detections_in, remembered_at
-from situ.pipeline.detect_source import SCHEMA, DetectReader, DetectSource
-from situ.pipeline.dispatch import Dispatch
-from situ.pipeline.enrich import DRIVER, Noticed
-from situ.pipeline.fill import fill, pasts_of
-from situ.pipeline.kept import Inherited, ProgressStore, StateStore, name_of
-from situ.pipeline.looking_up import DETECT, known_instances
-from situ.pipeline.offsets import Offset, last_batch, read_offset
-from situ.pipeline.plans import current_version, load_plan
-from situ.pipeline.query import Query
-from situ.pipeline.recovery import check_offsets
-from situ.pipeline.root_log import ROUTER
-from situ.pipeline.sink import publish
+from situ.event.subjects import BusNames, pack_late, shard_of
+from situ.lang.catalogue import CHECKPOINT_DAMAGED
+from situ.lang.problems import Location, SituError
+from situ.policies.lifecycle import SituationTransition
+from situ.policies.model import Detection
 from situ.settings import Settings
-from situ.situation.meaning.detection import Detection
-from situ.situation.meaning.lifecycle import Transition
+from situ.spark.backfill import fill, pasts_of
+from situ.spark.checkpoint import Offset, check_offsets, last_batch, read_offset
+from situ.spark.detect import (
+    DRIVER,
+    BatchShare,
+    BucketDetections,
+    EnrichmentNotes,
+    detecting_in,
+    detections_in,
+    remembered_at,
+)
+from situ.spark.dispatch import ROUTER, DispatchTask, publish
+from situ.spark.plans import DETECT, current_version, known_instances, load_plan
+from situ.spark.session import Query
+from situ.spark.source import SCHEMA, DetectReader, DetectSource
+from situ.spark.state_store import InheritedState, KernelStateStore, ProgressStore, name_of
+from situ.stages.detect.backfill import BackfillStart, start_from_backfill
+from situ.stages.detect.detection_plan import DetectionPlan
+from situ.stages.detect.progress import DetectionProgress
+from situ.stages.detect.situation_events import DetectionCounts, PolicyMessage, cause_positions, situation_messages
+from situ.stages.detect.step import detections_safely
+from situ.stages.plan import Plan
+from situ.stages.root_log import upgrade_message
+from situ.stages.takeover import DetectionHandover
 
 _log = logging.getLogger("situ.spark")
 _audit = logging.getLogger("situ.audit")
@@ -80,14 +69,14 @@ STEPS = ("offset", "detect", "publish", "progress", "done")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DetectBatch:
+class DetectBatchReport:
     """What a finished batch did, for whoever watches."""
 
     number: int
     offset: Offset
-    tally: Tally
-    progress: Progress
-    detecting: Detecting
+    tally: DetectionCounts
+    progress: DetectionProgress
+    detecting: DetectionPlan
     seconds: float
     size: int
     """Of what kernels remember, in bytes."""
@@ -115,7 +104,7 @@ class SparkDetection:
         events: Path,
         folder: Path = Path(),
         partitions: int | None = None,
-        on_batch: Callable[[DetectBatch], None] = lambda batch: None,
+        on_batch: Callable[[DetectBatchReport], None] = lambda batch: None,
         on_step: Callable[[str], None] = lambda step: None,
         on_failure: Callable[[], None] = lambda: None,
     ) -> None:
@@ -154,13 +143,13 @@ class SparkDetection:
         self._buckets = self._settled("buckets", self._partitions)
         self._incarnation = self._settled("incarnation", time.time_ns() // 1000)
         self._first = self._settled("first", first)  # a first batch that was cut off begins there again
-        self._begins = Inherited(self._checkpoint).offset
+        self._begins = InheritedState(self._checkpoint).offset
         if self._begins is not None and last_batch(self._checkpoint, "offsets") is None:
             self._inherit(self._begins)
 
     def _inherit(self, at: Offset) -> None:
         """Give each bucket its share of what another engine left: as if a batch of this one had ended there."""
-        inherited = Inherited(self._checkpoint)
+        inherited = InheritedState(self._checkpoint)
         detecting = load_plan(self._address, at.version).detecting
         progress, stored = inherited.load()
         wholes = {
@@ -171,10 +160,10 @@ class SparkDetection:
         for bucket in range(self._buckets):
             kernels = {name: detecting.kernel(name, bucket, self._buckets) for name in wholes}
             shares = {name: kernel.save(kernel.share(wholes[name])) for name, kernel in kernels.items()}
-            StateStore(self._checkpoint, bucket).save_whole(name_of(at), shares, name_of(at))
+            KernelStateStore(self._checkpoint, bucket).save_whole(name_of(at), shares, name_of(at))
         self._store.save(at, progress, due=True)
 
-    def finish(self) -> LeftByDetection | None:
+    def finish(self) -> DetectionHandover | None:
         """Without Spark: repeat a batch that was begun and not finished, and give all that is remembered then.
 
         None if policies never began.
@@ -202,20 +191,20 @@ class SparkDetection:
                 kernel = plan.detecting.kernel(name)
                 some = [each.get(name) or kernel.start() for each in buckets]
                 states[name] = kernel.save(kernel.united(some))
-        return LeftByDetection(reached=at.seq, version=at.version, progress=progress, states=states)
+        return DetectionHandover(reached=at.seq, version=at.version, progress=progress, states=states)
 
-    def _not_begun(self) -> LeftByDetection | None:
+    def _not_begun(self) -> DetectionHandover | None:
         """What there was before the first batch: what it would have gone on from, or where in the log it begins."""
-        inherited = Inherited(self._checkpoint)
+        inherited = InheritedState(self._checkpoint)
         if (at := inherited.offset) is not None:
             progress, states = inherited.load()
-            return LeftByDetection(reached=at.seq, version=at.version, progress=progress, states=states)
+            return DetectionHandover(reached=at.seq, version=at.version, progress=progress, states=states)
         if not (self._checkpoint / "first").exists():
             return None
         self._prepare(0)
         version = current_version(self._address)
-        progress = Progress(incarnation=self._incarnation)
-        return LeftByDetection(reached=self._first, version=version, progress=progress, states={})
+        progress = DetectionProgress(incarnation=self._incarnation)
+        return DetectionHandover(reached=self._first, version=version, progress=progress, states={})
 
     def _options(self) -> dict[str, str]:
         begins = self._begins or Offset(seq=self._first)
@@ -278,7 +267,7 @@ class SparkDetection:
         told += begun.told
         watermarks = progress.watermarks(plan.detecting, end.clock)
         self._on_step("detect")
-        share = Share(
+        share = BatchShare(
             address=self._address,
             checkpoint=self._checkpoint,
             begin=start or Offset(),
@@ -290,7 +279,7 @@ class SparkDetection:
         )
         found, noticed = _sorted_out(self._worked_here(share) if frame is None else self._worked(frame, share))
         progress = progress.heard(*(each.seen for each in noticed))
-        failures: list[Failure] = [failure for each in found for failure in each.begun_anew.values()]
+        failures: list[StageFailure] = [failure for each in found for failure in each.begun_anew.values()]
         for each in noticed:
             progress = progress.arrived(each.arrived)
         detections: Mapping[str, Sequence[Detection]]
@@ -309,7 +298,7 @@ class SparkDetection:
         failures += refused
         told += transitions
         self._on_step("publish")
-        tally = Tally()
+        tally = DetectionCounts()
         progress = self._tell(told, noticed, progress, plan, former, end, begun, tally, causes, failures, before)
         failed = {pos: failure for each in noticed for pos, failure in each.failed.items()}
         failed |= {pos: failure for each in found for pos, failure in each.failed.items()}
@@ -324,7 +313,7 @@ class SparkDetection:
         due = due or progress.lags(plan.detecting, end.clock)  # what it saw lets the next decide more
         self._store.save(end, progress, due=due)
         self._on_batch(
-            DetectBatch(
+            DetectBatchReport(
                 number=number,
                 offset=end,
                 tally=tally,
@@ -339,20 +328,20 @@ class SparkDetection:
         self._query.end_batch()
         self._on_step("done")
 
-    def _worked(self, frame: DataFrame, share: Share) -> Iterator[tuple[int, bytes]]:
+    def _worked(self, frame: DataFrame, share: BatchShare) -> Iterator[tuple[int, bytes]]:
         if share.end.partitions > 1:
             frame = frame.repartitionById(self._buckets, (frame.bucket + self._buckets) % self._buckets)
         for row in frame.mapInArrow(detecting_in(share), SCHEMA).collect():
             yield row.bucket, row.blob
 
-    def _worked_here(self, share: Share) -> Iterator[tuple[int, bytes]]:
+    def _worked_here(self, share: BatchShare) -> Iterator[tuple[int, bytes]]:
         reader = DetectReader(self._options())
         parts = reader.partitions(share.begin.as_json(), share.end.as_json())
         rows = (batch for part in parts for batch in reader.read(part))
         for batch in detecting_in(share)(rows):
             yield from zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
 
-    def _former(self, start: Offset | None, end: Offset) -> Detecting | None:
+    def _former(self, start: Offset | None, end: Offset) -> DetectionPlan | None:
         if start is None or not start.version or start.version == end.version:
             return None
         try:
@@ -361,12 +350,12 @@ class SparkDetection:
             return None  # the bus has it no more: what it left is closed without its words
 
     def _begun(
-        self, start: Offset | None, end: Offset, plan: Plan, former: Detecting | None
-    ) -> tuple[Progress, Progress, list[Transition], frozenset[str]]:
+        self, start: Offset | None, end: Offset, plan: Plan, former: DetectionPlan | None
+    ) -> tuple[DetectionProgress, DetectionProgress, list[SituationTransition], frozenset[str]]:
         """What was before; what the batch starts from; and which policies go on as they were."""
         before = self._store.load(start) if start is not None else None
         if before is None:
-            before = Progress(incarnation=self._incarnation)
+            before = DetectionProgress(incarnation=self._incarnation)
         progress, told = before.adopted(plan.detecting, former, end.clock)
         kept = frozenset(
             name
@@ -375,41 +364,41 @@ class SparkDetection:
         )
         return before, progress, told, kept
 
-    def _filled(self, start: Offset | None, end: Offset, plan: Plan, progress: Progress) -> Begun:
+    def _filled(self, start: Offset | None, end: Offset, plan: Plan, progress: DetectionProgress) -> BackfillStart:
         """Policies that are new and are to begin in the past take what the log holds since then."""
         if start is not None and start.version == end.version:
-            return Begun(progress=progress)
+            return BackfillStart(progress=progress)
         last = start.seq if start is not None else self._first
-        before = (self._store.load(start) if start is not None else None) or Progress()
+        before = (self._store.load(start) if start is not None else None) or DetectionProgress()
         pasts = pasts_of(plan, before, progress, self._address, last, end.clock)
         if not pasts:
-            return Begun(progress=progress)
+            return BackfillStart(progress=progress)
         filled = fill(self._session, self._address, self._checkpoint, end, self._buckets, pasts)
         blind = plan.meeting.blind if plan.meeting is not None else ()
-        return begin_with(progress, plan.detecting, plan.deployment.starts, filled, blind)
+        return start_from_backfill(progress, plan.detecting, plan.deployment.starts, filled, blind)
 
     # ── publishing ──
 
     def _tell(
         self,
-        told: Sequence[Transition],
-        noticed: Sequence[Noticed],
-        progress: Progress,
+        told: Sequence[SituationTransition],
+        noticed: Sequence[EnrichmentNotes],
+        progress: DetectionProgress,
         plan: Plan,
-        former: Detecting | None,
+        former: DetectionPlan | None,
         end: Offset,
-        begun: Begun,
-        tally: Tally,
+        begun: BackfillStart,
+        tally: DetectionCounts,
         causes: Mapping[int, Row],
-        failures: list[Failure],
-        before: Progress,
-    ) -> Progress:
-        bus, names = shared_bus(self._address), Names(self._address.zone)
+        failures: list[StageFailure],
+        before: DetectionProgress,
+    ) -> DetectionProgress:
+        bus, names = shared_bus(self._address), BusNames(self._address.zone)
         late = {pos: policies for each in noticed for pos, policies in each.late.items()}
         known = begun.known if plan.meeting is not None else ()
-        rows = {**self._events_at({*positions_of([*told, *known]), *late} - causes.keys(), plan), **causes}
+        rows = {**self._events_at({*cause_positions([*told, *known]), *late} - causes.keys(), plan), **causes}
         instances = known_instances(plan, self._address, end.tables)
-        progress, published = messages_of(
+        progress, published = situation_messages(
             told,
             plan.detecting,
             former,
@@ -435,38 +424,38 @@ class SparkDetection:
             store.result()
         return progress
 
-    def _refuse(self, failed: Mapping[int, Failure], plan: Plan, end: Offset) -> Mapping[str, int]:
+    def _refuse(self, failed: Mapping[int, StageFailure], plan: Plan, end: Offset) -> Mapping[str, int]:
         """What no policy, or not each, could work on is a dead letter; how many there are, by code."""
         rows = self._events_at(failed.keys(), plan)
         bad = [failed_by(failed[pos], row) for pos, row in sorted(rows.items())]
-        dispatch = Dispatch(plan, end.clock)
+        dispatch = DispatchTask(plan, end.clock)
         publish(self._address, dispatch.letters(bad))
         return dispatch.counts().dead
 
     def _events_at(self, positions: Collection[int], plan: Plan) -> dict[int, Row]:
         """The events at these positions of the root log, those that are still there."""
-        bus, log = shared_bus(self._address), Names(self._address.zone).root_stream
+        bus, log = shared_bus(self._address), BusNames(self._address.zone).root_stream
         found: dict[int, Row] = {}
         for seq, places in groupby(sorted(positions), lambda each: each // PLACES):
             wanted = set(places)
             for stored in bus.read(log, seq, seq):
-                for place, line in enumerate(stored_lines(in_terms_of_now(stored, plan.interpretation))):
+                for place, line in enumerate(stored_lines(upgrade_message(stored, plan.interpretation))):
                     if (pos := position(seq, place)) in wanted:
                         found[pos] = decode_line(line, pos=pos)
         return found
 
 
-def _sorted_out(rows: Iterable[tuple[int, bytes]]) -> tuple[list[Found], list[Noticed]]:
+def _sorted_out(rows: Iterable[tuple[int, bytes]]) -> tuple[list[BucketDetections], list[EnrichmentNotes]]:
     found, noticed = [], []
     for bucket, blob in rows:
         if bucket == DRIVER:
-            noticed.append(msgspec.msgpack.decode(blob, type=Noticed))
+            noticed.append(msgspec.msgpack.decode(blob, type=EnrichmentNotes))
         else:
-            found.append(msgspec.msgpack.decode(blob, type=Found))
+            found.append(msgspec.msgpack.decode(blob, type=BucketDetections))
     return found, noticed
 
 
-def raw_message(names: Names, message: Published, received: int) -> Message:
+def raw_message(names: BusNames, message: PolicyMessage, received: int) -> Message:
     """A message of a policy, as the router puts those of other clients into the log of what came in."""
     headers = {
         CLIENT: message.policy,

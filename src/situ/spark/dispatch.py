@@ -1,7 +1,7 @@
-"""The second half of a batch: rows → the messages to publish. Stages interpret to deliver in one pass.
+"""The bus as a sink: messages are published in their order, by the task that has them.
 
-What :class:`Dispatch` makes is pure: the same rows and the same version of the deployment give the same messages with
-the same ids, in the same order. The worker that made them publishes them; only what it counted goes back to Spark.
+A message with an id is stored once however often it is sent, which is what makes a repeated batch harmless. For jobs of
+one's own, ``format("situ-bus")`` takes rows of ``subject headers body``.
 """
 
 from __future__ import annotations
@@ -9,41 +9,147 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from situ.bus.address import Address
-from situ.bus.names import Names, shards_of
-from situ.bus.packing import pack_dead, portions
-from situ.deployment.foreseeing import foreseen_in, foreseen_out
-from situ.deployment.holding import Holding, Shape, Tag
-from situ.deployment.letters import letter
-from situ.deployment.plan import Plan
-from situ.deployment.shaping import Shaped, Shaping
-from situ.deployment.wording import Worded
-from situ.event.isolation import Failure, failed, failed_by, failure_of, is_of_event, largest_working, written
+from situ.bus.interface import StoreAck
+from situ.bus.sync_bus import shared_bus
+from situ.event.failures import StageFailure, failed, failed_by, failure_of, is_of_event, largest_working, written
 from situ.event.lines import bare_lines, decode_line
 from situ.event.message import PLACES, Message
-from situ.event.row import Bad, Row, origins_of
-from situ.pipeline import frames
-from situ.pipeline.counters import Counts
-from situ.pipeline.deliver import Delivery
-from situ.pipeline.interpret import interpret, word
-from situ.pipeline.looking_up import use_tables
-from situ.pipeline.measure import TaskMeasuring, measuring_of
-from situ.pipeline.offsets import Offset
-from situ.pipeline.plans import former_plan, load_plan
-from situ.pipeline.remembering import Remembering
-from situ.pipeline.root_log import root_message
-from situ.pipeline.route import route
-from situ.pipeline.shape import ShapingStore, shape
-from situ.pipeline.sink import OnStored, publish
-from situ.pipeline.stamp import stamp
-from situ.subscription.routing import Routed
+from situ.event.row import BadRow, Row, origins_of
+from situ.event.subjects import BusNames, pack_dead, pack_root, portions, shards_of
+from situ.routing.routing_table import RoutedRows
+from situ.spark import frames
+from situ.spark.checkpoint import Offset
+from situ.spark.frames import TaskCounts
+from situ.spark.measure import TaskMeter, measuring_of
+from situ.spark.plans import former_plan, load_plan, use_tables
+from situ.spark.state_store import PendingDeliveryStore, ShapeStateStore, shape
+from situ.stages.deliver import DeliveryBatcher
+from situ.stages.interpret_out import ConvertedDeliveries, prefetch_inbound, prefetch_outbound
+from situ.stages.pending_deliveries import DeliveryTag, PendingDeliveries, Shape
+from situ.stages.plan import Plan, interpret, interpret_out
+from situ.stages.root_log import dead_letter_line
+from situ.stages.shape import ShapedDeliveries, ShapeState
 
-Reading = Callable[[bool], Generator[list[Row | Bad], None, None]]
+_UNDER_WAY = 256
+OnStored = Callable[[Message, StoreAck], None]
+_HEADERS = msgspec.json.Decoder(dict[str, str])
+
+
+@dataclass
+class WrittenMessages(WriterCommitMessage):
+    """What one task stored, and what was stored before."""
+
+    stored: int
+    repeated: int
+
+
+class BusWriter(DataSourceArrowWriter):
+    """Publishes the rows of each task over one connection."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return publish(self._address, _messages(iterator))
+
+
+def publish(
+    address: Address, messages: Iterable[Message], stored: Collection[str] = (), on_stored: OnStored | None = None
+) -> WrittenMessages:
+    """Send what is for clients that are there now, store all else but these ids: they are known to be stored.
+
+    If there are such ids, a batch that was interrupted is repeated. Volatile subscriptions, which promise nothing over
+    a crash, get nothing of it: they may have got it before.
+    """
+    bus, live = shared_bus(address), BusNames(address.zone).live("")
+    under_way: deque[tuple[Message, Future[StoreAck]]] = deque()
+    acks: list[bool] = []
+
+    def wait() -> None:
+        message, future = under_way.popleft()
+        ack = future.result()
+        acks.append(ack.duplicate)
+        if on_stored is not None:
+            on_stored(message, ack)
+
+    for message in messages:
+        if message.id in stored:
+            acks.append(True)
+            continue
+        if message.subject.startswith(live):
+            if not stored:
+                bus.send(message)
+            continue
+        under_way.append((message, bus.store(message)))
+        if len(under_way) > _UNDER_WAY:
+            wait()
+    while under_way:
+        wait()
+    return WrittenMessages(stored=acks.count(False), repeated=acks.count(True))
+
+
+def _messages(batches: Iterator[pa.RecordBatch]) -> Iterator[Message]:
+    for batch in batches:
+        subjects, headers, bodies = (batch.column(name).to_pylist() for name in ("subject", "headers", "body"))
+        for subject, header, body in zip(subjects, headers, bodies, strict=True):
+            yield Message(subject=subject, headers=_HEADERS.decode(header), body=body)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Stage stamp: each row gets the advertisement it was published under, or is no event of its client's.
+#
+# Where there are scopes it learns what it must know of its own visibility, too.
+
+
+def stamp(rows: Iterable[Row | BadRow], plan: Plan) -> list[Row | BadRow]:
+    """The rows, stamped; what was bad before stays as it is."""
+    stamped = plan.stamped(rows)
+    if plan.seeing is not None and (bad := plan.seeing.stamp([row for row in stamped if isinstance(row, Row)])):
+        failed = {each.seq: each for each in bad}
+        return [failed.get(row.seq, row) for row in stamped]
+    return stamped
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Stage route: which delivery groups and which clients want each event.
+
+
+def route(rows: Sequence[Row], plan: Plan, *, queued: bool = False) -> RoutedRows:
+    """The deliveries of these rows, in their order; ``queued`` if what waits is decided when it is handed over."""
+    return plan.routing.route(rows, queued=queued)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Stage root log: the good events of each message, as the messages of the log that everything else reads.
+#
+# Boundaries follow those of the messages that came in, so a repeated batch makes the same messages under the same ids.
+
+ROUTER = "r1"
+
+
+def root_message(rows: Sequence[Row], lines: Sequence[bytes], plan: Plan) -> Message:
+    """The message of the root log that holds these events of one client."""
+    return pack_root(BusNames(plan.zone), ROUTER, rows, lines, generation=plan.interpretation.generation)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The second half of a batch: rows → the messages to publish. Stages interpret to deliver in one pass.
+#
+# What :class:`Dispatch` makes is pure: the same rows and the same version of the deployment give the same messages
+# with the same ids, in the same order. The worker that made them publishes them; only what it counted goes back to
+# Spark.
+
+Reading = Callable[[bool], Generator[list[Row | BadRow], None, None]]
 """Reads what a task has to do, a list for each message, as often as it is called; bare rows or with their texts."""
 _TASK = "task"
 _MOST_TRACES = 10
@@ -64,11 +170,11 @@ def dispatching(
         shards = shards_of(task.partitionId(), offset.partitions) if task and offset.partitions > 1 else ()
         plan = load_plan(address, offset.version)
         use_tables(plan, address, offset.tables)
-        dispatch = Dispatch(
+        dispatch = DispatchTask(
             plan,
             offset.clock,
-            Remembering(checkpoint, start.seq, offset.seq),
-            ShapingStore(checkpoint, start, offset, shards),
+            PendingDeliveryStore(checkpoint, start.seq, offset.seq),
+            ShapeStateStore(checkpoint, start, offset, shards),
             former_plan(address, start.version, plan),
             measuring_of(plan, address),
         )
@@ -80,7 +186,7 @@ def dispatching(
 
 
 def dispatched(
-    address: Address, make: Callable[[], Dispatch], read: Reading, stored: Collection[str]
+    address: Address, make: Callable[[], DispatchTask], read: Reading, stored: Collection[str]
 ) -> pa.RecordBatch:
     """What was counted of what there is to read, whose messages are now on the bus; those with the ids ``stored`` were
     before.
@@ -89,7 +195,7 @@ def dispatched(
     letters, and all others go on. A batch that is repeated would fail again, and hold up everybody. What was published
     before it failed is published again with the same ids: it comes from messages before the first that fails.
     """
-    dispatch, sent = make(), _Sent(Names(address.zone).live(""))
+    dispatch, sent = make(), _Sent(BusNames(address.zone).live(""))
     try:
         with closing(read(True)) as rows:
             publish(address, sent.noted(dispatch.messages(rows)), stored, dispatch.on_stored)
@@ -130,7 +236,7 @@ class _Sent:
                 yield each
 
 
-def _failing(make: Callable[[], Dispatch], read: Reading) -> dict[int, Failure]:
+def _failing(make: Callable[[], DispatchTask], read: Reading) -> dict[int, StageFailure]:
     """The messages that cannot be dispatched, by their place in the log. Nothing is published."""
 
     def work(some: list[int]) -> None:
@@ -146,23 +252,23 @@ def _cause(error: Exception) -> BaseException:
     return (error.__cause__ or error) if isinstance(error, _HalfDone) else error
 
 
-def _replaced(rows: Iterable[list[Row | Bad]], failures: Mapping[int, Failure]) -> Iterator[list[Row | Bad]]:
+def _replaced(rows: Iterable[list[Row | BadRow]], failures: Mapping[int, StageFailure]) -> Iterator[list[Row | BadRow]]:
     """All messages; the events of those that fail as what dead letters are made of."""
     for each in rows:
         failure = failures.get(_place(each))
         if failure is None:
             yield each
         else:
-            yield [failed_by(failure, row, row.original if isinstance(row, Bad) else row.data) for row in each]
+            yield [failed_by(failure, row, row.original if isinstance(row, BadRow) else row.data) for row in each]
 
 
-def _place(rows: Sequence[Row | Bad]) -> int:
+def _place(rows: Sequence[Row | BadRow]) -> int:
     return rows[0].pos // PLACES
 
 
-def _together(rows: Iterable[list[Row | Bad]]) -> Iterator[list[list[Row | Bad]]]:
+def _together(rows: Iterable[list[Row | BadRow]]) -> Iterator[list[list[Row | BadRow]]]:
     """Messages, as many as have some thousand events between them."""
-    some: list[list[Row | Bad]] = []
+    some: list[list[Row | BadRow]] = []
     count = 0
     for each in rows:
         some.append(each)
@@ -174,33 +280,33 @@ def _together(rows: Iterable[list[Row | Bad]]) -> Iterator[list[list[Row | Bad]]
         yield some
 
 
-class Dispatch:
+class DispatchTask:
     """One task's share of a batch."""
 
     def __init__(
         self,
         plan: Plan,
         clock: int,
-        remembering: Remembering | None = None,
-        shaping: ShapingStore | None = None,
+        remembering: PendingDeliveryStore | None = None,
+        shaping: ShapeStateStore | None = None,
         former: Plan | None = None,
-        measuring: TaskMeasuring | None = None,
+        measuring: TaskMeter | None = None,
     ) -> None:
         """``former`` is the plan of the batch before."""
         self._plan, self._former = plan, former or plan
         shapes = shaping is not None and (bool(plan.shapes.by_id) or shaping.is_left_behind)
         self._shaping_store = shaping if shapes else None
-        self._shaping: Shaping | None = None
+        self._shaping: ShapeState | None = None
         self._measuring = measuring
         counts = measuring is not None and measuring.counts
         self.on_stored: OnStored | None = measuring.stored if measuring is not None and counts else None
         """Who is told what was stored, if anybody counts it."""
         remembers = remembering is not None and (plan.interpretation.remembers or remembering.is_left_behind)
         self._remembering = remembering if remembers else None
-        self._holding: Holding | None = None
-        self._names = Names(plan.zone)
+        self._holding: PendingDeliveries | None = None
+        self._names = BusNames(plan.zone)
         self._clock = clock
-        self._delivery = Delivery(plan, measuring.packed if measuring is not None and counts else None)
+        self._delivery = DeliveryBatcher(plan, measuring.packed if measuring is not None and counts else None)
         self._types: Counter[str] = Counter()
         self._groups: Counter[str] = Counter()
         self._live: Counter[str] = Counter()
@@ -213,7 +319,7 @@ class Dispatch:
         self._failures: Counter[str] = Counter()
         self._traces: list[str] = []
 
-    def messages(self, rows: Iterable[list[Row | Bad]]) -> Iterator[Message]:
+    def messages(self, rows: Iterable[list[Row | BadRow]]) -> Iterator[Message]:
         """What to publish for these rows, given as lists that each belong to one incoming message."""
         if self._remembering is not None:
             self._holding = self._remembering.start(self._plan)
@@ -230,7 +336,7 @@ class Dispatch:
             yield from self._let_go(self._shaping.tick(self._clock), self._plan)
         yield from self._delivery.finish()
 
-    def follow(self, first: Dispatch, error: Exception | None) -> None:
+    def follow(self, first: DispatchTask, error: Exception | None) -> None:
         """Take up what one was counting that failed on the same events, by an error that is nobody's own."""
         if error is not None:
             self._note(_cause(error), _TASK)
@@ -245,58 +351,58 @@ class Dispatch:
             self._dropped, self._shaping.dropped = self._shaping.dropped, Counter()
             self._shaping_store.finish()
 
-    def _begin_shaping(self, store: ShapingStore) -> Iterator[Message]:
+    def _begin_shaping(self, store: ShapeStateStore) -> Iterator[Message]:
         """Go on with what filters remember; what they held back and must let go under this plan is delivered."""
         self._shaping = store.start(self._former)
         yield from self._let_go(*self._shaping.adopt(self._plan))
 
-    def _let_go(self, shaped: Shaped, plan: Plan) -> Iterator[Message]:
+    def _let_go(self, shaped: ShapedDeliveries, plan: Plan) -> Iterator[Message]:
         if not shaped.rows:
             return
         if self._holding is None:
-            yield from self._add(shaped.rows, word(shaped.rows, shaped.lines, shaped.routed, plan))
+            yield from self._add(shaped.rows, interpret_out(shaped.rows, shaped.lines, shaped.routed, plan))
         else:
-            for said in self._holding.say(shaped, plan, Tag()):
+            for said in self._holding.say(shaped, plan, DeliveryTag()):
                 yield from self._add(said.rows, said.worded)
 
-    def _remembered(self, rows: Iterable[list[Row | Bad]]) -> Iterator[Message]:
+    def _remembered(self, rows: Iterable[list[Row | BadRow]]) -> Iterator[Message]:
         """The same, where conversions ask what came before."""
         for each in rows:
             stamped = self._stamped(each)
             self._plan.interpretation.incoming.note([row for row in stamped if isinstance(row, Row)])
             yield from self._message(stamped)
 
-    def _by_many(self, rows: Iterable[list[Row | Bad]]) -> Iterator[Message]:
+    def _by_many(self, rows: Iterable[list[Row | BadRow]]) -> Iterator[Message]:
         """The same, but Python functions are called once for many messages instead of once for each."""
         plan = self._plan
         for some in _together(rows):
-            with foreseen_in(plan.interpretation, some):
+            with prefetch_inbound(plan.interpretation, some):
                 stamped = [self._stamped(each) for each in some]
             good = [[row for row in each if isinstance(row, Row)] for each in stamped]
             routed = [(each, route(each, plan, queued=True)) for each in good if each]
-            with foreseen_out(plan.interpretation, routed, plan.routing):
+            with prefetch_outbound(plan.interpretation, routed, plan.routing):
                 for each in stamped:
                     yield from self._message(each)
 
-    def _stamped(self, rows: list[Row | Bad]) -> list[Row | Bad]:
+    def _stamped(self, rows: list[Row | BadRow]) -> list[Row | BadRow]:
         """The events of a message in root's terms and stamped; those that make that fail are dead letters."""
         try:
             return stamp(interpret(rows, self._plan), self._plan)
         except Exception as error:
             if not is_of_event(error):
                 raise
-        found: list[Row | Bad] = []
+        found: list[Row | BadRow] = []
         for row in rows:
             try:
                 found += stamp(interpret([row], self._plan), self._plan)
             except Exception as error:  # noqa: BLE001 - of this event, and of no other
-                original = row.original if isinstance(row, Bad) else row.data
-                found.append(failed(row, row.stage if isinstance(row, Bad) else "stamp", error, original))
+                original = row.original if isinstance(row, BadRow) else row.data
+                found.append(failed(row, row.stage if isinstance(row, BadRow) else "stamp", error, original))
         return found
 
-    def counts(self) -> Counts:
+    def counts(self) -> TaskCounts:
         """What was seen so far."""
-        return Counts(
+        return TaskCounts(
             types=dict(self._types),
             groups=dict(self._groups),
             live=dict(self._live),
@@ -312,11 +418,11 @@ class Dispatch:
             traces=self._traces,
         )
 
-    def _message(self, rows: list[Row | Bad]) -> Iterator[Message]:
+    def _message(self, rows: list[Row | BadRow]) -> Iterator[Message]:
         last = rows[-1]
         self._highest[last.client] = (last.incarnation, last.seq)
         good = [row for row in rows if isinstance(row, Row)]
-        bad = [row for row in rows if isinstance(row, Bad)] if len(good) < len(rows) else []
+        bad = [row for row in rows if isinstance(row, BadRow)] if len(good) < len(rows) else []
         lines: list[bytes] = []
         if good:
             good, lines, unwritten = written(good, "root")
@@ -340,7 +446,7 @@ class Dispatch:
             yield from self._delivered(good, lines)
 
     def _each_packed(
-        self, rows: list[Row], lines: list[bytes], bad: list[Bad]
+        self, rows: list[Row], lines: list[bytes], bad: list[BadRow]
     ) -> tuple[list[Row], list[bytes], list[Message]]:
         """A message for each event; those that cannot be put into one are ``bad``."""
         good, kept, packed = [], [], []
@@ -361,7 +467,7 @@ class Dispatch:
         except Exception as error:  # noqa: BLE001 - figures lack these
             self._note(error, "measure")
 
-    def _note(self, error: BaseException, what: str) -> Failure:
+    def _note(self, error: BaseException, what: str) -> StageFailure:
         failure = failure_of(error, what)
         self._failures[what] += 1
         self._keep([failure.trace])
@@ -398,7 +504,7 @@ class Dispatch:
     def _is_shaped(self) -> bool:
         return self._shaping is not None and bool(self._plan.shapes.by_id)
 
-    def _shape(self, rows: Sequence[Row], lines: Sequence[bytes], routed: Routed) -> Shaped:
+    def _shape(self, rows: Sequence[Row], lines: Sequence[bytes], routed: RoutedRows) -> ShapedDeliveries:
         assert self._shaping is not None
         return shape(self._shaping, rows, lines, routed, self._clock)
 
@@ -409,9 +515,9 @@ class Dispatch:
         if shape is not None:
             shaped = shape(rows, lines, routed)
             rows, lines, routed = shaped.rows, shaped.lines, shaped.routed
-        yield from self._add(rows, word(rows, lines, routed, self._plan), letters=letters)
+        yield from self._add(rows, interpret_out(rows, lines, routed, self._plan), letters=letters)
 
-    def _add(self, rows: Sequence[Row], worded: Worded, *, letters: bool = False) -> Iterator[Message]:
+    def _add(self, rows: Sequence[Row], worded: ConvertedDeliveries, *, letters: bool = False) -> Iterator[Message]:
         if self._shaping is not None:
             worded = self._shaping.mark(rows, worded)
         self._originals.update(worded.originals)
@@ -430,11 +536,11 @@ class Dispatch:
         elif worded.bad:
             yield from self._dead_letters(worded.bad)
 
-    def _dead_letters(self, rows: Sequence[Bad]) -> Iterator[Message]:
+    def _dead_letters(self, rows: Sequence[BadRow]) -> Iterator[Message]:
         """They are events themselves."""
         self._dead.update(row.errors[0][0] for row in rows)
         self._keep(row.trace for row in rows)
-        lines = [letter(row, self._clock, self._plan) for row in rows]
+        lines = [dead_letter_line(row, self._clock, self._plan) for row in rows]
         yield from (pack_dead(self._names, row, line) for row, line in zip(rows, lines, strict=True))
         letters = [decode_line(line) for line in lines]
         try:
@@ -442,7 +548,7 @@ class Dispatch:
         except Exception as error:  # noqa: BLE001 - they are in the log of dead letters all the same
             self._note(error, "deliver dead letter")
 
-    def letters(self, rows: Sequence[Bad]) -> Iterator[Message]:
+    def letters(self, rows: Sequence[BadRow]) -> Iterator[Message]:
         """The dead letters of events that failed elsewhere, and their deliveries."""
         yield from self._dead_letters(rows)
         yield from self._delivery.finish()

@@ -20,26 +20,31 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from situ.bus.address import Address
-from situ.bus.blocking import shared_bus
-from situ.bus.names import Names
-from situ.errors import SituError
-from situ.event.isolation import FailureLog
-from situ.pipeline import frames
-from situ.pipeline.carry import Carry, CarryStore
-from situ.pipeline.counters import Counts, Totals, decode_counts
-from situ.pipeline.cutting import is_shaped
-from situ.pipeline.detecting import DetectBatch, SparkDetection
-from situ.pipeline.dispatch import dispatching
-from situ.pipeline.ends import Ends
-from situ.pipeline.looking_up import DETECT
-from situ.pipeline.offsets import Offset, last_batch, read_offset
-from situ.pipeline.planned_tables import check_tables
-from situ.pipeline.plans import current_version, load_plan
-from situ.pipeline.query import Query
-from situ.pipeline.recovery import adopt_log, check_checkpoint, recall
-from situ.pipeline.session import LOST
-from situ.pipeline.source import BusSource
+from situ.bus.sync_bus import shared_bus
+from situ.event.failures import FailureLog
+from situ.event.subjects import BusNames
+from situ.lang.problems import SituError
 from situ.settings import Settings
+from situ.spark import frames
+from situ.spark.checkpoint import (
+    BatchEnds,
+    ClientOffsets,
+    ClientOffsetStore,
+    Offset,
+    adopt_log,
+    check_checkpoint,
+    last_batch,
+    read_offset,
+    recall,
+)
+from situ.spark.detect_query import DetectBatchReport, SparkDetection
+from situ.spark.dispatch import dispatching
+from situ.spark.frames import TaskCounts, Totals, decode_counts
+from situ.spark.partitions import is_shaped
+from situ.spark.plans import DETECT, current_version, load_plan
+from situ.spark.session import LOST, Query
+from situ.spark.source import BusSource
+from situ.spark.tables import check_tables
 
 _log = logging.getLogger("situ.spark")
 QUERY = "events"
@@ -52,12 +57,12 @@ _GLANCE = 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class BatchReport:
     """What a finished batch did, for whoever watches."""
 
     number: int
     offset: Offset
-    counts: tuple[Counts, ...]
+    counts: tuple[TaskCounts, ...]
     seconds: float
 
 
@@ -78,9 +83,9 @@ class SparkEngine:
         folder: Path = Path(),
         partitions: int | None = None,
         fused: bool = True,
-        on_batch: Callable[[Batch], None] = lambda batch: None,
+        on_batch: Callable[[BatchReport], None] = lambda batch: None,
         on_step: Callable[[str], None] = lambda step: None,
-        on_detect: Callable[[DetectBatch], None] = lambda batch: None,
+        on_detect: Callable[[DetectBatchReport], None] = lambda batch: None,
         on_detect_step: Callable[[str], None] = lambda step: None,
     ) -> None:
         self._session = session
@@ -88,8 +93,8 @@ class SparkEngine:
         self._settings = settings
         self._folder = folder.absolute()
         self._checkpoint = checkpoints / QUERY
-        self._carries = CarryStore(self._checkpoint)
-        self._ends = Ends(self._checkpoint)
+        self._carries = ClientOffsetStore(self._checkpoint)
+        self._ends = BatchEnds(self._checkpoint)
         self._partitions = partitions or session.sparkContext.defaultParallelism
         self._fused = fused
         self._on_batch = on_batch
@@ -116,7 +121,7 @@ class SparkEngine:
 
     def start(self) -> None:
         """Start the query, or go on where it was; N101 if that cannot be read."""
-        bus, names = shared_bus(self._address), Names(self._address.zone)
+        bus, names = shared_bus(self._address), BusNames(self._address.zone)
         check_checkpoint(self._checkpoint)
         adopt_log(bus, names, self._checkpoint)
         check_tables(self._address, self._folder)
@@ -135,7 +140,7 @@ class SparkEngine:
 
     def _begin(self) -> StreamingQuery:
         # Also when it failed and begins again: those who get what is sent to them at once are to get it once.
-        recall(shared_bus(self._address), Names(self._address.zone), self._checkpoint)
+        recall(shared_bus(self._address), BusNames(self._address.zone), self._checkpoint)
         settings = self._settings
         stream = (
             self._session.readStream.format(BusSource.name())
@@ -202,7 +207,7 @@ class SparkEngine:
         carry = self._carries.load(start.seq)
         some = offset.seq > start.seq or is_shaped(self._address, self._checkpoint, start, offset)
         counts = self._publish(frame, start, offset, carry) if some else ()
-        self._ends.add(shared_bus(self._address).state(Names(self._address.zone).root_stream).last)
+        self._ends.add(shared_bus(self._address).state(BusNames(self._address.zone).root_stream).last)
         self._on_step("carry")
         self._carries.save(offset.seq, carry.advanced(each.highest for each in counts))
         self._on_step("count")
@@ -210,7 +215,7 @@ class SparkEngine:
         for text in self._failures.texts(trace for each in counts for trace in each.traces):
             _log.error("%s", text)
         self.version, self.seq = offset.version, offset.seq
-        self._on_batch(Batch(number=number, offset=offset, counts=counts, seconds=time.monotonic() - began))
+        self._on_batch(BatchReport(number=number, offset=offset, counts=counts, seconds=time.monotonic() - began))
         self._query.end_batch()
         self._on_step("done")
 
@@ -220,9 +225,9 @@ class SparkEngine:
             return
         if not load_plan(self._address, offset.version).detecting.is_empty:
             bus = shared_bus(self._address)
-            self._detection.start(bus.state(Names(self._address.zone).root_stream).last)
+            self._detection.start(bus.state(BusNames(self._address.zone).root_stream).last)
 
-    def _publish(self, frame: DataFrame, start: Offset, offset: Offset, carry: Carry) -> tuple[Counts, ...]:
+    def _publish(self, frame: DataFrame, start: Offset, offset: Offset, carry: ClientOffsets) -> tuple[TaskCounts, ...]:
         if not self._fused:
             stages = dispatching(self._address, self._checkpoint, start, offset, carry.stored)
             frame = frame.mapInArrow(stages, frames.schema("counts"))
@@ -233,4 +238,4 @@ class SparkEngine:
         now = time.monotonic()
         if now - self._purged > _PURGE_EVERY and before:
             self._purged = now
-            shared_bus(self._address).purge(Names(self._address.zone).in_stream, before + 1)
+            shared_bus(self._address).purge(BusNames(self._address.zone).in_stream, before + 1)

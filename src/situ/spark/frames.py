@@ -1,12 +1,11 @@
-"""Frames: the columns that rows and messages have between Spark and its Python workers.
+"""Counters: what the tasks of a batch saw, and the sums over all batches of a run.
 
-``rows`` are the columns of the stages: a row's key and envelope, its data as text, and for what is no event the
-reasons. ``events`` are the keys with the text of each event as it was sent, ``log`` the lines of the root log with
-their positions. ``counts`` is what a task that took events through all stages has counted.
+A task gives its counters as one row; they are all that comes back to the driver.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
@@ -18,9 +17,95 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from situ.event.lines import stored_lines
-from situ.event.message import PLACES, Stored, position
-from situ.event.row import Bad, Origin, Row
-from situ.pipeline.counters import Counts
+from situ.event.message import PLACES, StoredMessage, position
+from situ.event.row import BadRow, Origin, Row
+
+
+class TaskCounts(msgspec.Struct):
+    """What one task saw."""
+
+    types: dict[str, int] = msgspec.field(default_factory=dict)
+    """Events taken in, by type."""
+    groups: dict[str, int] = msgspec.field(default_factory=dict)
+    """Events delivered, by delivery group."""
+    live: dict[str, int] = msgspec.field(default_factory=dict)
+    """Events sent to clients at once, by client and subscription."""
+    dead: dict[str, int] = msgspec.field(default_factory=dict)
+    """Dead letters, by code."""
+    origins: dict[str, int] = msgspec.field(default_factory=dict)
+    """Events taken in that came in other terms than root's, as `TYPE CONTEXT`."""
+    originals: dict[str, int] = msgspec.field(default_factory=dict)
+    """Events that those of their own context got as they were sent, by context."""
+    converted: dict[str, int] = msgspec.field(default_factory=dict)
+    """Events put in the terms of a context, by context: each once, however many get it."""
+    dropped: dict[str, int] = msgspec.field(default_factory=dict)
+    """Events that subscriptions did not want to get although they match, as `SUBSCRIPTION REASON`."""
+    measured: dict[str, Any] = msgspec.field(default_factory=dict)
+    """What was measured of publishers, see :class:`situ.quality.measurement.meter.MeteredPart`."""
+    stored: dict[str, Any] = msgspec.field(default_factory=dict)
+    """What was stored for readers, where that is counted, see
+    :class:`situ.quality.measurement.acknowledgements.StoredBatches`.
+    """
+    highest: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
+    """How far each client's events were taken: incarnation and sequence."""
+    failures: dict[str, int] = msgspec.field(default_factory=dict)
+    """What failed in a way that nobody foresaw and is no event of a client, by what it was."""
+    traces: list[str] = msgspec.field(default_factory=list)
+    """Some of the tracebacks of that, and of events that failed so."""
+
+    def encode(self) -> bytes:
+        return msgspec.json.encode(self)
+
+
+_DECODER = msgspec.json.Decoder(TaskCounts)
+
+
+def decode_counts(texts: Iterable[bytes]) -> list[TaskCounts]:
+    return [_DECODER.decode(text) for text in texts]
+
+
+class Totals:
+    """The sums over a run."""
+
+    def __init__(self) -> None:
+        self.types: Counter[str] = Counter()
+        self.groups: Counter[str] = Counter()
+        self.live: Counter[str] = Counter()
+        self.dead: Counter[str] = Counter()
+        self.origins: Counter[str] = Counter()
+        self.originals: Counter[str] = Counter()
+        self.converted: Counter[str] = Counter()
+        self.dropped: Counter[str] = Counter()
+        self.failures: Counter[str] = Counter()
+        self._batch: int | None = None
+
+    def add(self, counts: Iterable[TaskCounts], batch: int | None = None) -> None:
+        """Add what the tasks of a batch saw; one that is repeated after it was counted counts once."""
+        if batch is not None and batch == self._batch:
+            return
+        self._batch = batch
+        for each in counts:
+            self.types.update(each.types)
+            self.groups.update(each.groups)
+            self.live.update(each.live)
+            self.dead.update(each.dead)
+            self.origins.update(each.origins)
+            self.originals.update(each.originals)
+            self.converted.update(each.converted)
+            self.dropped.update(each.dropped)
+            self.failures.update(each.failures)
+
+    def as_json(self) -> dict[str, Any]:
+        names = ("types", "groups", "live", "dead", "origins", "originals", "converted", "dropped", "failures")
+        return {name: dict(sorted(getattr(self, name).items())) for name in names}
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Frames: the columns that rows and messages have between Spark and its Python workers.
+#
+# ``rows`` are the columns of the stages: a row's key and envelope, its data as text, and for what is no event the
+# reasons. ``events`` are the keys with the text of each event as it was sent, ``log`` the lines of the root log with
+# their positions. ``counts`` is what a task that took events through all stages has counted.
 
 _KEY = [
     ("pos", pa.int64()),
@@ -60,11 +145,11 @@ def schema(content: str) -> StructType:
     return from_arrow_schema(_SCHEMAS[content])
 
 
-def row_batches(rows: Iterable[list[Row | Bad]], most: int) -> Iterator[pa.RecordBatch]:
+def row_batches(rows: Iterable[list[Row | BadRow]], most: int) -> Iterator[pa.RecordBatch]:
     """Rows in batches of about ``most``; those of one message stay together."""
     fields = (*_KEY, *_ENVELOPE)
     for chunk in _chunks(rows, most):
-        if any(type(row) is Bad for row in chunk):
+        if any(type(row) is BadRow for row in chunk):
             columns: Iterable[Any] = ([_mixed_field(row, name) for row in chunk] for name, _ in fields)
             faults = [pa.array([_fault(row, name) for row in chunk], type_) for name, type_ in _FAULT]
         else:
@@ -75,7 +160,7 @@ def row_batches(rows: Iterable[list[Row | Bad]], most: int) -> Iterator[pa.Recor
         yield pa.RecordBatch.from_arrays([*arrays, parts, *faults], schema=ROWS)
 
 
-def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Row | Bad]]:
+def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Row | BadRow]]:
     """The rows again, a list for each message they came in. A message may end in the next batch."""
     for _, rows in groupby(_each_row(batches), key=_message_of):
         yield list(rows)
@@ -94,7 +179,7 @@ def event_batches(messages: Iterable[tuple[Origin, list[bytes]]], most: int) -> 
         yield _event_batch(columns)
 
 
-def log_batches(messages: Iterable[Stored], most: int) -> Iterator[pa.RecordBatch]:
+def log_batches(messages: Iterable[StoredMessage], most: int) -> Iterator[pa.RecordBatch]:
     """The lines of the root log, in batches of about ``most``."""
     for chunk in _chunks(map(_lines_of, messages), most):
         columns = zip(*chunk, strict=True)
@@ -102,7 +187,7 @@ def log_batches(messages: Iterable[Stored], most: int) -> Iterator[pa.RecordBatc
         yield pa.RecordBatch.from_arrays(arrays, schema=LOG)
 
 
-def count_batch(counts: Counts) -> pa.RecordBatch:
+def count_batch(counts: TaskCounts) -> pa.RecordBatch:
     """What one task counted."""
     return pa.RecordBatch.from_arrays([pa.array([counts.encode()], pa.binary())], schema=COUNTS)
 
@@ -118,18 +203,18 @@ def _chunks(lists: Iterable[list[Any]], most: int) -> Iterator[list[Any]]:
         yield chunk
 
 
-def _mixed_field(row: Row | Bad, name: str) -> Any:
+def _mixed_field(row: Row | BadRow, name: str) -> Any:
     """A field of a row; of what is no event, what it has of them."""
-    return getattr(row, "original" if name == "data" and isinstance(row, Bad) else name, None)
+    return getattr(row, "original" if name == "data" and isinstance(row, BadRow) else name, None)
 
 
-def _fault(row: Row | Bad, name: str) -> Any:
+def _fault(row: Row | BadRow, name: str) -> Any:
     if isinstance(row, Row):
         return None
     return _ENCODE(row.errors).decode() if name == "errors" else getattr(row, name)
 
 
-def _each_row(batches: Iterable[pa.RecordBatch]) -> Iterator[Row | Bad]:
+def _each_row(batches: Iterable[pa.RecordBatch]) -> Iterator[Row | BadRow]:
     for batch in batches:
         columns = [batch.column(name).to_pylist() for name in _ROW_FIELDS]
         if batch.column("parts").null_count < batch.num_rows:
@@ -147,16 +232,16 @@ def _without_parts(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.set_column(batch.schema.get_field_index("parts"), "parts", pa.nulls(batch.num_rows, pa.string()))
 
 
-def _with_parts(rows: Iterable[Row | Bad], parts: Iterable[str | None]) -> Iterator[Row | Bad]:
+def _with_parts(rows: Iterable[Row | BadRow], parts: Iterable[str | None]) -> Iterator[Row | BadRow]:
     for row, each in zip(rows, parts, strict=True):
         if isinstance(row, Row) and each:
             row.parts = each
         yield row
 
 
-def _bad(fields: tuple[Any, ...], stage: str, errors: str, size: int | None) -> Bad:
+def _bad(fields: tuple[Any, ...], stage: str, errors: str, size: int | None) -> BadRow:
     pos, client, incarnation, seq, context, recv = fields[:6]
-    return Bad(
+    return BadRow(
         pos=pos,
         client=client,
         incarnation=incarnation,
@@ -171,11 +256,11 @@ def _bad(fields: tuple[Any, ...], stage: str, errors: str, size: int | None) -> 
     )
 
 
-def _message_of(row: Row | Bad) -> int:
+def _message_of(row: Row | BadRow) -> int:
     return row.pos // PLACES
 
 
-def _lines_of(message: Stored) -> list[tuple[int, bytes]]:
+def _lines_of(message: StoredMessage) -> list[tuple[int, bytes]]:
     return [(position(message.seq, place), line) for place, line in enumerate(stored_lines(message))]
 
 

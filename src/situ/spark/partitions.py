@@ -1,7 +1,6 @@
-"""Cutting the logs of the bus: into batches, batches into parts, and what a task makes of its part.
+"""Stage decode: messages of the log → rows, each an event of its declared type or the reasons why it is none.
 
-What comes in is cut by client, so that every task has all events of its clients in their order and nothing need be
-sorted again; the root log, whose order is made, by position.
+A message whose events were all taken before is a repeat; of one that overlaps what was taken, only the rest is.
 """
 
 from __future__ import annotations
@@ -17,26 +16,61 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
 from situ.bus.address import Address
-from situ.bus.blocking import BlockingBus, shared_bus
 from situ.bus.interface import StreamState
-from situ.bus.names import SHARDS, shards_of
-from situ.deployment.former_terms import in_terms_of_now
-from situ.event.message import COUNT, Stored
-from situ.event.row import Bad, Row
-from situ.pipeline import frames
-from situ.pipeline.carry import Carry, CarryStore, Highest
-from situ.pipeline.decode import decode, take_events
-from situ.pipeline.dispatch import Dispatch, dispatched
-from situ.pipeline.looking_up import former, use_tables
-from situ.pipeline.measure import measuring_of
-from situ.pipeline.offsets import Offset
-from situ.pipeline.plans import current_version, former_plan, load_plan
-from situ.pipeline.remembering import Remembering
-from situ.pipeline.shape import LeftBehind, ShapingStore
-from situ.pipeline.source_options import SMALL, SourceOptions
+from situ.bus.sync_bus import BlockingBus, shared_bus
+from situ.event.message import COUNT, StoredMessage, split_lines
+from situ.event.row import BadRow, Origin, Row
+from situ.event.subjects import SHARDS, shards_of
+from situ.spark import frames
+from situ.spark.checkpoint import ClientOffsets, ClientOffsetStore, Highest, Offset
+from situ.spark.dispatch import DispatchTask, dispatched
+from situ.spark.measure import measuring_of
+from situ.spark.plans import current_version, former, former_plan, load_plan, use_tables
+from situ.spark.source import SMALL, SourceOptions
+from situ.spark.state_store import PendingDeliveryStore, ShapeCheckpoint, ShapeStateStore
+from situ.stages.plan import Plan
+from situ.stages.root_log import Former, ingress_rows, origin_of, upgrade_message
 
 if TYPE_CHECKING:
-    from situ.pipeline.planned_tables import PlannedTables
+    from situ.spark.tables import PlannedTables
+
+
+def decode(
+    messages: Iterable[StoredMessage], plan: Plan, highest: Highest, former: Former, *, bare: bool = False
+) -> Iterator[list[Row | BadRow]]:
+    """The rows of each message, without those whose keys are not above the highest of their client.
+
+    Those of a version of a context that is not in force are in root's terms already: that one put them there. ``bare``
+    rows may have no text before they are in root's terms.
+    """
+    reached = dict(highest)
+    for message in messages:
+        origin = origin_of(message)
+        rows = ingress_rows(message, origin, plan.interpretation, former, bare=bare)
+        taken = reached.get(origin.client, (0, 0))
+        if (origin.incarnation, origin.seq) <= taken:
+            rows = [row for row in rows if (row.incarnation, row.seq) > taken]
+        if rows:
+            reached[origin.client] = (rows[-1].incarnation, rows[-1].seq)
+            yield rows
+
+
+def take_events(messages: Iterable[StoredMessage], highest: Highest) -> Iterator[tuple[Origin, list[bytes]]]:
+    """The events of each message as they were sent, for those who decode them in their own way."""
+    reached = dict(highest)
+    for message in messages:
+        origin = origin_of(message)
+        lines = split_lines(message.body)
+        if (origin.incarnation, origin.seq) > reached.get(origin.client, (0, 0)):
+            reached[origin.client] = (origin.incarnation, origin.seq + len(lines) - 1)
+            yield origin, lines
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Cutting the logs of the bus: into batches, batches into parts, and what a task makes of its part.
+#
+# What comes in is cut by client, so that every task has all events of its clients in their order and nothing need be
+# sorted again; the root log, whose order is made, by position.
 
 _SAMPLES = 8
 _FEW = 64
@@ -46,7 +80,7 @@ _LOOK_AFTER = 5_000_000
 
 
 @dataclass
-class Part(InputPartition):
+class LogPartition(InputPartition):
     """What one task reads: messages from ``first`` to ``last``, of these subjects if any are named."""
 
     first: int
@@ -103,8 +137,11 @@ class Batches:
 
     def _remembers(self, version: int, begin: Offset) -> bool:
         options = self._options
-        left = options.checkpoint is not None and Remembering(options.checkpoint, begin.seq, begin.seq).is_left_behind
-        left = left or (options.checkpoint is not None and LeftBehind(options.checkpoint, begin).is_across)
+        left = (
+            options.checkpoint is not None
+            and PendingDeliveryStore(options.checkpoint, begin.seq, begin.seq).is_left_behind
+        )
+        left = left or (options.checkpoint is not None and ShapeCheckpoint(options.checkpoint, begin).is_across)
         plan = load_plan(options.address, version)
         return left or plan.interpretation.remembers or plan.shapes.goes_across
 
@@ -113,13 +150,13 @@ class Batches:
         checkpoint = self._options.checkpoint
         if checkpoint is None or time.time_ns() // 1000 - begin.clock < _LOOK_AFTER:
             return False
-        return LeftBehind(checkpoint, begin).holds
+        return ShapeCheckpoint(checkpoint, begin).holds
 
     def _planned(self, version: int, begin: Offset) -> tuple[int, dict[str, str]]:
         if not version:
             return version, {}
         if self._tables is None:
-            from situ.pipeline.planned_tables import PlannedTables  # only one process plans
+            from situ.spark.tables import PlannedTables
 
             self._tables = PlannedTables(self._options.address, self._options.folder)
         return self._tables.plan(version, begin)
@@ -129,7 +166,9 @@ class Batches:
             self._tables.close()
 
 
-def parts_of(options: SourceOptions, first: str | None, last: str | None, version: str | None) -> list[Part]:
+def partitions_of_range(
+    options: SourceOptions, first: str | None, last: str | None, version: str | None
+) -> list[LogPartition]:
     """The parts of a range of the log, which is read once; of all there is now where nothing is said."""
     state = shared_bus(options.address).state(options.log)
     end = Offset(
@@ -139,26 +178,32 @@ def parts_of(options: SourceOptions, first: str | None, last: str | None, versio
         clock=time.time_ns() // 1000,
     )
     begin = Offset(seq=max(int(first) if first else 0, state.first) - 1)
-    return cut(options, begin, end)
+    return partitions_of_batch(options, begin, end)
 
 
-def cut(options: SourceOptions, begin: Offset, end: Offset) -> list[Part]:
+def partitions_of_batch(options: SourceOptions, begin: Offset, end: Offset) -> list[LogPartition]:
     """The parts of a batch, with what was carried to its beginning."""
     first, last, version, clock = begin.seq + 1, end.seq, end.version, end.clock
     if last < first:
-        return [Part(first, last, (), version, clock, begin=begin, end=end)] if _is_shaped(options, begin, end) else []
+        return (
+            [LogPartition(first, last, (), version, clock, begin=begin, end=end)]
+            if _is_shaped(options, begin, end)
+            else []
+        )
     if options.stream != "IN":
         step = -(-(last - first + 1) // end.partitions)
-        return [Part(at, min(at + step - 1, last), (), version, clock) for at in range(first, last + 1, step)]
-    carry = CarryStore(options.checkpoint).load(first - 1) if options.checkpoint else Carry()
+        return [LogPartition(at, min(at + step - 1, last), (), version, clock) for at in range(first, last + 1, step)]
+    carry = ClientOffsetStore(options.checkpoint).load(first - 1) if options.checkpoint else ClientOffsets()
     if end.partitions == 1:
-        return [Part(first, last, (), version, clock, carry.highest, carry.stored, end.tables, begin, end)]
+        return [LogPartition(first, last, (), version, clock, carry.highest, carry.stored, end.tables, begin, end)]
     parts = []
     for number in range(min(end.partitions, SHARDS)):
         shards = shards_of(number, end.partitions)
         subjects = tuple(options.names.raw("*", shard) for shard in shards)
         share = carry.share(shards)
-        parts.append(Part(first, last, subjects, version, clock, share, carry.stored, end.tables, begin, end, shards))
+        parts.append(
+            LogPartition(first, last, subjects, version, clock, share, carry.stored, end.tables, begin, end, shards)
+        )
     return parts
 
 
@@ -171,28 +216,28 @@ def _is_shaped(options: SourceOptions, begin: Offset, end: Offset) -> bool:
 
 def is_shaped(address: Address, checkpoint: Path, begin: Offset, end: Offset) -> bool:
     """Whether filters remember something, or begin to."""
-    left = LeftBehind(checkpoint, begin).is_there
+    left = ShapeCheckpoint(checkpoint, begin).is_there
     return left or bool(end.version and load_plan(address, end.version).shapes.by_id)
 
 
-def read_part(options: SourceOptions, part: Part) -> Iterator[pa.RecordBatch]:
+def read_partition(options: SourceOptions, part: LogPartition) -> Iterator[pa.RecordBatch]:
     """The rows of one part, in Arrow batches."""
     bus = shared_bus(options.address)
 
-    def messages() -> Iterable[Stored]:
+    def messages() -> Iterable[StoredMessage]:
         if part.first > part.last:
             return ()
         return bus.read(options.log, part.first, part.last, subjects=part.subjects)
 
     if options.content == "log":
         now = load_plan(options.address, part.version).interpretation
-        yield from frames.log_batches((in_terms_of_now(message, now) for message in messages()), _ROWS)
+        yield from frames.log_batches((upgrade_message(message, now) for message in messages()), _ROWS)
     elif options.content == "events":
         yield from frames.event_batches(take_events(messages(), part.highest), _ROWS)
     else:
         plan = load_plan(options.address, part.version)
 
-        def read(bare: bool) -> Generator[list[Row | Bad], None, None]:
+        def read(bare: bool) -> Generator[list[Row | BadRow], None, None]:
             yield from decode(
                 messages(),
                 plan,
@@ -201,14 +246,16 @@ def read_part(options: SourceOptions, part: Part) -> Iterator[pa.RecordBatch]:
                 bare=bare,
             )
 
-        def dispatch() -> Dispatch:
-            remembering = Remembering(options.checkpoint, part.first - 1, part.last) if options.checkpoint else None
+        def dispatch() -> DispatchTask:
+            remembering = (
+                PendingDeliveryStore(options.checkpoint, part.first - 1, part.last) if options.checkpoint else None
+            )
             shaping = None
             if options.checkpoint is not None:
-                shaping = ShapingStore(options.checkpoint, part.begin, part.end, part.shards)
+                shaping = ShapeStateStore(options.checkpoint, part.begin, part.end, part.shards)
             before = former_plan(options.address, part.begin.version, plan)
             measuring = measuring_of(plan, options.address)
-            return Dispatch(plan, part.clock, remembering, shaping, before, measuring)
+            return DispatchTask(plan, part.clock, remembering, shaping, before, measuring)
 
         if options.content == "rows":
             yield from frames.row_batches(read(False), _ROWS)
@@ -245,9 +292,9 @@ def _counted(bus: BlockingBus, options: SourceOptions, behind: int, there: int, 
     return there
 
 
-def _events_in(message: Stored) -> int:
+def _events_in(message: StoredMessage) -> int:
     return int(message.headers.get(COUNT, "1"))
 
 
-def _some(bus: BlockingBus, log: str, place: int) -> list[Stored]:
+def _some(bus: BlockingBus, log: str, place: int) -> list[StoredMessage]:
     return list(bus.read(log, place, place))

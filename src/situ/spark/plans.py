@@ -10,16 +10,20 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 
 from situ.bus.address import Address
-from situ.bus.blocking import shared_bus
-from situ.bus.names import DEPLOYMENTS, REGISTRY
-from situ.catalogue import ENGINE_FAILED
-from situ.deployment import Deployment
-from situ.deployment.past_scopes import decode_scopes, scopes_name
-from situ.deployment.plan import Plan, compile_plan
-from situ.errors import SituError
-from situ.visibility.graph import ScopeGraph
+from situ.bus.sync_bus import shared_bus
+from situ.event.subjects import DEPLOYMENTS, REGISTRY
+from situ.lang.catalogue import ENGINE_FAILED
+from situ.lang.problems import SituError
+from situ.model import Deployment
+from situ.model.deployment import decode_scopes, scopes_name
+from situ.policies.model import InstancesByConcept
+from situ.scopes.graph import ScopeGraph
+from situ.stages.interpret import Interpretation
+from situ.stages.plan import Plan, compile_plan
+from situ.tables.bus_store import FetchedTables
 
 _KEPT = 4
 
@@ -78,3 +82,45 @@ def current_version(address: Address) -> int:
     """The version the registry says is in force; 0 if it has said nothing yet."""
     entry = shared_bus(address).get(REGISTRY, "current")
     return int(json.loads(entry.value)["version"]) if entry is not None and entry.value else 0
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The tables that batches look up in, as workers have them: kept on the bus by digest, fetched once.
+#
+# The offset of a batch names the digests, so a batch that is repeated finds the rows that it found the first time. Who
+# puts them there is :mod:`situ.spark.tables`.
+
+
+def former(address: Address, version: int, now: Plan, digests: Mapping[str, str]) -> Interpretation | None:
+    """What contexts did in the deployment of this version, with the tables of now; None if the bus has it no more.
+
+    A source that has changed since then is another table: it is not there.
+    """
+    try:
+        plan = load_plan(address, version)
+    except SituError:
+        return None
+    then = plan.deployment.sources
+    same = {name: each for name, each in digests.items() if then.get(name) == now.deployment.sources[name]}
+    use_tables(plan, address, same)
+    now.interpretation.resume()
+    return plan.interpretation
+
+
+DETECT = "detect"
+"""The query of detection, whose tables are its own."""
+_fetched, _for_detection = FetchedTables(), FetchedTables(DETECT)
+
+
+def known_instances(plan: Plan, address: Address, digests: Mapping[str, str]) -> InstancesByConcept:
+    """What the tables of detection with these digests know of instances."""
+    deployment, bus = plan.deployment, shared_bus(address)
+    found = _for_detection.get(bus, digests, deployment.sources, deployment.types) if digests else {}
+    return plan.detecting.tables.of(found)
+
+
+def use_tables(plan: Plan, address: Address, digests: Mapping[str, str]) -> None:
+    """Have a worker look up in the tables with these digests from here on."""
+    deployment = plan.deployment
+    found = _fetched.get(shared_bus(address), digests, deployment.sources, deployment.types) if digests else {}
+    plan.interpretation.rows.tables = found

@@ -2,7 +2,7 @@
 
 Each event of a test is a batch of its own, so what comes too late is too late here as at the edge. How far a batch
 decides depends on the times of events alone, and is worked out before; what buckets find becomes situations afterwards,
-on the driver, as in :mod:`situ.pipeline.detecting`. Enrichment, buckets and kernels are those of a run.
+on the driver, as in :mod:`situ.spark.detect_query`. Enrichment, buckets and kernels are those of a run.
 """
 
 from __future__ import annotations
@@ -19,19 +19,27 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from situ.bus.address import Address
-from situ.deployment import Deployment
-from situ.deployment.detecting import Detecting
-from situ.deployment.plan import Plan, compile_plan
-from situ.deployment.progress import Progress
-from situ.deployment.trying import Tried, begin_of, body_of, end_of, read_event, tables_of
-from situ.event.message import Stored
-from situ.pipeline.detect import Found, Share, detections_in, work
-from situ.pipeline.enrich import DRIVER, Noticed, enrich, every_bucket
-from situ.pipeline.offsets import Offset
-from situ.situation.enrichment.observe import observe
-from situ.situation.meaning.lifecycle import Transition
-from situ.situation.meaning.policy_test import PolicyTest, situations
+from situ.event.message import StoredMessage
+from situ.model import Deployment
+from situ.policies.enrichment.observations import observe
+from situ.policies.lifecycle import SituationTransition
+from situ.policies.policy_tests import PolicyTest, situations
 from situ.sources.table import Table
+from situ.spark.checkpoint import Offset
+from situ.spark.detect import (
+    DRIVER,
+    BatchShare,
+    BucketDetections,
+    EnrichmentNotes,
+    detections_in,
+    enrich,
+    every_bucket,
+    work,
+)
+from situ.stages.detect.detection_plan import DetectionPlan
+from situ.stages.detect.policy_tests import PolicyTestOutcome, begin_of, body_of, end_of, read_event, tables_of
+from situ.stages.detect.progress import DetectionProgress
+from situ.stages.plan import Plan, compile_plan
 
 _SCHEMA = pa.schema([("test", pa.int32()), ("bucket", pa.int32()), ("batch", pa.int32()), ("blob", pa.binary())])
 _SPARK_SCHEMA = "test int, bucket int, batch int, blob binary"
@@ -60,11 +68,13 @@ class _Trial:
 class _Answer:
     """What came of a test: what buckets found, by batch, and what was noticed of events."""
 
-    found: dict[int, list[Found]] = field(default_factory=dict)
+    found: dict[int, list[BucketDetections]] = field(default_factory=dict)
     late: set[int] = field(default_factory=set)
 
 
-def try_on_spark(session: SparkSession, deployment: Deployment, tests: Sequence[PolicyTest]) -> list[Tried]:
+def run_policy_tests_on_spark(
+    session: SparkSession, deployment: Deployment, tests: Sequence[PolicyTest]
+) -> list[PolicyTestOutcome]:
     """What comes of these tests of a deployment's policies, in this order."""
     terms = json.dumps(deployment.as_json()).encode()
     plans = [_plan(terms, test.policies) for test in tests]
@@ -83,7 +93,7 @@ def try_on_spark(session: SparkSession, deployment: Deployment, tests: Sequence[
 def _batches(test: PolicyTest, plan: Plan) -> Iterator[_Batch]:
     """The batches of a test: what one of them sees counts for the next, and time goes on before an event comes."""
     detecting = plan.detecting
-    progress, _ = Progress().adopted(detecting, None, begin_of(test))
+    progress, _ = DetectionProgress().adopted(detecting, None, begin_of(test))
     last: Mapping[str, int] = {}
 
     def until(clock: int) -> Iterator[_Batch]:
@@ -124,21 +134,21 @@ def _answers(
     for row in worked.collect():
         answer = answers[row.test]
         if row.bucket != DRIVER:
-            answer.found.setdefault(row.batch, []).append(msgspec.msgpack.decode(row.blob, type=Found))
-        elif msgspec.msgpack.decode(row.blob, type=Noticed).late:
+            answer.found.setdefault(row.batch, []).append(msgspec.msgpack.decode(row.blob, type=BucketDetections))
+        elif msgspec.msgpack.decode(row.blob, type=EnrichmentNotes).late:
             answer.late.add(trials[row.test].batches[row.batch - 1].event)
     return answers
 
 
-def _tried(test: PolicyTest, plan: Plan, trial: _Trial, answer: _Answer) -> Tried:
+def _tried(test: PolicyTest, plan: Plan, trial: _Trial, answer: _Answer) -> PolicyTestOutcome:
     detecting = plan.detecting
-    progress, _ = Progress().adopted(detecting, None)
-    told: list[Transition] = []
+    progress, _ = DetectionProgress().adopted(detecting, None)
+    told: list[SituationTransition] = []
     for place, batch in enumerate(trial.batches, 1):
         found = {name: detections_in(name, answer.found.get(place, ())) for name in detecting.watches}
         progress, transitions = progress.decided(detecting, found, batch.watermarks)
         told += transitions
-    return Tried(
+    return PolicyTestOutcome(
         found=tuple(situations(told)),
         observations=tuple(observe(test.events, detecting.push, plan.deployment.types)),
         instances=detecting.tables.of(trial.tables),
@@ -183,7 +193,7 @@ def _enriching(terms: bytes, trials: Sequence[_Trial], buckets: int) -> _Mapped:
                 continue
             plan = _plan(terms, trial.policies)
             instances = plan.detecting.tables.of(trial.tables)
-            message = Stored(seq=trial.batches[place - 1].event, subject="", body=body, headers={}, at=0)
+            message = StoredMessage(seq=trial.batches[place - 1].event, subject="", body=body, headers={}, at=0)
             before = trial.batches[place - 2].watermarks if place > 1 else {}
             for batch in enrich([message], plan, instances, before, buckets):
                 yield _marked(batch, number, place)
@@ -210,19 +220,19 @@ def _detecting(terms: bytes, trials: Sequence[_Trial], buckets: int) -> _Mapped:
 
 
 def _worked(
-    detecting: Detecting,
+    detecting: DetectionPlan,
     trial: _Trial,
     folder: Path,
     bucket: int,
     buckets: int,
     blobs: Mapping[int, list[bytes]],
-) -> Iterator[tuple[int, Found]]:
+) -> Iterator[tuple[int, BucketDetections]]:
     """All batches of a test in one bucket, each from where the one before left off."""
     instances = detecting.tables.of(trial.tables)
     begin = Offset()
     for place, batch in enumerate(trial.batches, 1):
         end = Offset(seq=place, version=1, clock=place)
-        share = Share(
+        share = BatchShare(
             address=_NOWHERE,
             checkpoint=folder,
             begin=begin,

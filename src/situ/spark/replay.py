@@ -13,14 +13,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from situ.bus.address import Address
-from situ.deployment.plan import Plan
 from situ.event.lines import bare_lines, decode_line
 from situ.event.row import Row
-from situ.pipeline.interpret import word
-from situ.pipeline.plans import load_plan
-from situ.pipeline.route import route
-from situ.pipeline.source import BusSource
 from situ.sources import Table
+from situ.spark.dispatch import route
+from situ.spark.plans import load_plan
+from situ.spark.source import BusSource
+from situ.stages.plan import Plan, interpret_out
 
 DELIVERIES = pa.schema(
     [
@@ -83,7 +82,7 @@ def _deliveries(
 
 def _wanted(rows: list[Row], lines: list[bytes], plan: Plan) -> Iterator[tuple[str, Row, bytes]]:
     """Each event, in its terms, with each subscription it is for; nobody is sent what they sent."""
-    worded, groups = word(rows, lines, route(rows, plan), plan), plan.routing.groups
+    worded, groups = interpret_out(rows, lines, route(rows, plan), plan), plan.routing.groups
     for index, group, line in worded.durable:
         row = rows[index]
         for subscription in groups[group].subscriptions:

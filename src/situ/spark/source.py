@@ -1,10 +1,4 @@
-"""The root log as detection reads it: a source of Spark, ``readStream.format("situ-detect")``.
-
-Options: ``address``, ``checkpoint``, ``partitions``, ``buckets``, ``maxEvents``, ``folder``, as of
-:mod:`situ.pipeline.source`; ``begins``, the offset at which the first batch begins; and ``events``, the checkpoint
-of the query that writes the log. A batch ends where the log does, or at the same message a moment later: while
-something is to be decided, the clock brings batches, too, up to the time of what is not in the log yet.
-"""
+"""The options of the bus as a source of Spark, read."""
 
 from __future__ import annotations
 
@@ -15,17 +9,201 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceWriter,
+    InputPartition,
+)
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
-from situ.pipeline.offsets import Offset
-from situ.pipeline.source_options import SMALL, SourceOptions
+from situ.bus.address import Address
+from situ.bus.sync_bus import BlockingBus
+from situ.event.message import RECEIVED
+from situ.event.subjects import BusNames
+from situ.spark import frames
+from situ.spark.checkpoint import Offset, last_batch, read_offset
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from situ.pipeline.planned_tables import PlannedTables
+    from situ.spark.partitions import Batches, LogPartition
+    from situ.spark.tables import PlannedTables
+
+
+SMALL = 256 * 1024
+"""Bytes of messages that one task is done with before another would have begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """What is to be read, and how; see :mod:`situ.spark.source`."""
+
+    address: Address
+    stream: str
+    content: str
+    checkpoint: Path | None
+    partitions: int
+    max_events: int
+    folder: Path = Path()
+    """Of the project: where the files of its tables are."""
+
+    @classmethod
+    def read(cls, options: Mapping[str, str]) -> SourceOptions:
+        checkpoint = options.get("checkpoint")
+        return cls(
+            address=Address.from_json(options["address"]),
+            stream=options.get("stream", "IN"),
+            content=options.get("content", "events"),
+            checkpoint=Path(checkpoint) if checkpoint else None,
+            partitions=int(options.get("partitions", "2")),
+            max_events=int(options.get("maxEvents", "200000")),
+            folder=Path(options.get("folder", ".")),
+        )
+
+    @property
+    def names(self) -> BusNames:
+        return BusNames(self.address.zone)
+
+    @property
+    def log(self) -> str:
+        return self.names.in_stream if self.stream == "IN" else self.names.root_stream
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The bus as a source of Spark: ``spark.read`` and ``spark.readStream.format("situ-bus")``.
+#
+# Options: ``address`` (JSON, see :class:`situ.bus.address.Address`), ``stream`` (``IN`` or ``ROOT``), ``content``:
+# ``events``, the text of each event with its key; ``rows``, decoded and checked against the types of the deployment;
+# ``counts``, decoded and taken through all stages, the deliveries published by the task that made them, and what was
+# counted; ``log``, the lines of the root log; ``checkpoint``, where what passes between batches is kept.
+#
+# Spark loads this module in several processes of its own before the first batch, most of which only ask what the
+# source is: what does the work is loaded by those that do it.
+
+
+class BusSource(DataSource):
+    """Events of a zone's logs."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "situ-bus"
+
+    def schema(self) -> StructType:
+        return frames.schema(SourceOptions.read(self.options).content)
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
+        return BusReader(SourceOptions.read(self.options), self.options)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's signature
+        return BusStreamReader(SourceOptions.read(self.options))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: ARG002 - Spark's signature
+        from situ.spark.dispatch import BusWriter
+
+        return BusWriter(Address.from_json(self.options["address"]))
+
+
+class BusStreamReader(DataSourceStreamReader):
+    """Cuts the log into batches. Lives in one process beside the driver; ``read`` runs in the tasks."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._made: Batches | None = None
+
+    @property
+    def _batches(self) -> Batches:
+        from situ.spark.partitions import Batches
+
+        if self._made is None:
+            self._made = Batches(self._options)
+        return self._made
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        return self._batches.first().as_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        return ReadMaxRows(self._options.max_events)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        return self._batches.next(Offset.from_json(start), limit).as_json()
+
+    def stop(self) -> None:
+        if self._made is not None:
+            self._made.close()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        from situ.spark.partitions import partitions_of_batch
+
+        return partitions_of_batch(self._options, Offset.from_json(start), Offset.from_json(end))
+
+    def read(self, partition: LogPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+        from situ.spark.partitions import read_partition
+
+        return read_partition(self._options, partition)
+
+
+class BusReader(DataSourceReader):
+    """A range of the log, read once: options ``first`` and ``last``, else all there is now."""
+
+    def __init__(self, options: SourceOptions, given: Mapping[str, str]) -> None:
+        self._options = options
+        self._range = (given.get("first"), given.get("last"), given.get("version"))
+
+    def partitions(self) -> Sequence[InputPartition]:
+        from situ.spark.partitions import partitions_of_range
+
+        return partitions_of_range(self._options, *self._range)
+
+    def read(self, partition: LogPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+        from situ.spark.partitions import read_partition
+
+        return read_partition(self._options, partition)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The present as detection may count on it: nothing that came before it is still on its way into the batch.
+#
+# What comes in passes through the query of events before detection can see it. While all is silent the clock alone
+# moves the watermark, and it must not move past what waits there: it would be late on its arrival.
+
+
+def taken_of(events: Path) -> int:
+    """The last message of what came in that the query of events, with this checkpoint, has put into the root log."""
+    done = last_batch(events, "commits")
+    return read_offset(events, done).seq if done is not None else 0
+
+
+def present(bus: BlockingBus, names: BusNames, now: int, *, taken: int, last: int) -> int:
+    """The time of now, or when the first message came that batches up to ``last`` of the root log do not have.
+
+    All that came in up to ``taken`` is in the root log.
+    """
+    waiting = (_received(bus, names.in_stream, taken), _received(bus, names.root_stream, last))
+    return min([now, *(each for each in waiting if each is not None)])
+
+
+def _received(bus: BlockingBus, log: str, behind: int) -> int | None:
+    """When the first message behind this one was received; None if there is none."""
+    state = bus.state(log)
+    place = max(behind + 1, state.first)
+    if not state.messages or place > state.last:
+        return None
+    message = next(iter(bus.read(log, place, place)), None)
+    if message is None:
+        return 0  # it was taken and removed meanwhile: what is behind it, the next look will tell
+    return int(message.headers.get(RECEIVED, message.at))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The root log as detection reads it: a source of Spark, ``readStream.format("situ-detect")``.
+#
+# Options: ``address``, ``checkpoint``, ``partitions``, ``buckets``, ``maxEvents``, ``folder``, as of
+# :mod:`situ.spark.source`; ``begins``, the offset at which the first batch begins; and ``events``, the checkpoint
+# of the query that writes the log. A batch ends where the log does, or at the same message a moment later: while
+# something is to be decided, the clock brings batches, too, up to the time of what is not in the log yet.
 
 TICK = 200_000
 """Microseconds between batches that only the clock brings."""
@@ -47,7 +225,7 @@ class DetectSource(DataSource):
 
 
 @dataclass
-class Part(InputPartition):
+class DetectPartition(InputPartition):
     """Messages of the root log, with all that a task needs to make rows of them."""
 
     first: int
@@ -82,19 +260,17 @@ class DetectReader(DataSourceStreamReader):
         return self._next(Offset.from_json(start), limit).as_json()
 
     def _next(self, begin: Offset, limit: ReadLimit) -> Offset:
-        from situ.bus.blocking import shared_bus
-        from situ.pipeline.cutting import fitting
-        from situ.pipeline.ends import Ends, whole
-        from situ.pipeline.kept import ProgressStore
-        from situ.pipeline.looking_up import DETECT
-        from situ.pipeline.planned_tables import PlannedTables, for_detection
-        from situ.pipeline.plans import current_version
-        from situ.pipeline.present import present, taken_of
+        from situ.bus.sync_bus import shared_bus
+        from situ.spark.checkpoint import BatchEnds, whole
+        from situ.spark.partitions import fitting
+        from situ.spark.plans import DETECT, current_version
+        from situ.spark.state_store import ProgressStore
+        from situ.spark.tables import PlannedTables, for_detection
 
         options, now = self._options, time.time_ns() // 1000
         bus = shared_bus(options.address)
         taken = taken_of(self._events)  # before the end of the log is looked up: what was taken is in it then
-        ends = Ends(self._events).load()
+        ends = BatchEnds(self._events).load()
         state = bus.state(options.log)
         behind = max(begin.seq, state.first - 1)
         last = whole(ends, behind, fitting(bus, options, behind, state, limit), state.last)
@@ -121,8 +297,8 @@ class DetectReader(DataSourceStreamReader):
             tables=tables,
         )
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Part]:
-        from situ.pipeline.kept import ProgressStore
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[DetectPartition]:
+        from situ.spark.state_store import ProgressStore
 
         begin, until = Offset.from_json(start), Offset.from_json(end)
         assert self._options.checkpoint is not None
@@ -134,15 +310,16 @@ class DetectReader(DataSourceStreamReader):
         starts = range(first, last + 1, step) or range(first, first + 1)
         marked = tuple(progress.marks) if progress is not None else ()
         return [
-            Part(at, min(at + step - 1, last), until.version, until.tables, reached, marked, wakes=at == first)
+            DetectPartition(
+                at, min(at + step - 1, last), until.version, until.tables, reached, marked, wakes=at == first
+            )
             for at in starts
         ]
 
-    def read(self, partition: Part) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
-        from situ.bus.blocking import shared_bus
-        from situ.pipeline.enrich import enrich, every_bucket
-        from situ.pipeline.looking_up import known_instances
-        from situ.pipeline.plans import load_plan
+    def read(self, partition: DetectPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+        from situ.bus.sync_bus import shared_bus
+        from situ.spark.detect import enrich, every_bucket
+        from situ.spark.plans import known_instances, load_plan
 
         options = self._options
         if partition.wakes:

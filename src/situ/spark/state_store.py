@@ -1,25 +1,290 @@
-"""What detection keeps from batch to batch, beside its checkpoint: progress, and the states of kernels by bucket.
+"""Stage shape: what single subscriptions get of the events routed to them; and what filters remember between batches.
 
-Written under the offset at which a batch ended, read by the batch that begins there: a batch that is repeated starts
-from what its first run started from. A worker that did a bucket in the last batch still has its states in memory.
+It is beside the checkpoint of the query: written at the end of a batch under the offset where it ended, read by the
+batch that begins there, so a batch that is repeated starts from what its first run started from. Every task writes what
+concerns its clients, and reads what concerns them of what all tasks wrote, however the clients were shared then. A
+worker that has worked on the same clients in the batch before has it all in memory.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-from situ.catalogue import CHECKPOINT_DAMAGED
-from situ.deployment.progress import Progress
-from situ.errors import Location, SituError
-from situ.pipeline.offsets import Offset
+from situ.event.row import Row
+from situ.event.subjects import shard_of
+from situ.lang.catalogue import CHECKPOINT_DAMAGED
+from situ.lang.problems import Location, SituError
+from situ.quality.shaping.shaper import Mine
+from situ.routing.routing_table import RoutedRows
+from situ.spark.checkpoint import Offset
+from situ.stages.detect.progress import DetectionProgress
+from situ.stages.pending_deliveries import PendingDeliveries
+from situ.stages.plan import Plan
+from situ.stages.shape import ShapedDeliveries, ShapeState
 
 _KEPT = 3
+_ACROSS, _HOLDS = "across", "holds"
+"""Empty files: a filter looked at all clients together; something waits that the clock lets go."""
+
+
+def shape(
+    shaping: ShapeState, rows: Sequence[Row], lines: Sequence[bytes], routed: RoutedRows, now: int
+) -> ShapedDeliveries:
+    """What is left of the deliveries of these rows. Events are as old as they are at the instant of their batch."""
+    return shaping.shape(rows, lines, routed, now)
+
+
+@dataclass(slots=True)
+class _HeldShapes:
+    """What this process has of some clients, and where in the log that is; None: in the midst of a batch."""
+
+    shaping: ShapeState
+    at: Path | None = None
+
+
+_held_shapes: dict[tuple[Path, tuple[int, ...]], _HeldShapes] = {}
+
+
+class ShapeCheckpoint:
+    """What filters remembered at the end of a batch."""
+
+    def __init__(self, checkpoint: Path, offset: Offset) -> None:
+        self.folder = checkpoint / "shaping" / f"{offset.seq}.{offset.clock}"
+
+    @property
+    def is_there(self) -> bool:
+        return self.folder.exists()
+
+    @property
+    def is_across(self) -> bool:
+        """Whether it is of all clients together, so that one task has to go on with it."""
+        return (self.folder / _ACROSS).exists()
+
+    @property
+    def holds(self) -> bool:
+        """Whether something waits that the clock lets go."""
+        return (self.folder / _HOLDS).exists()
+
+    def load(self, former: Plan) -> ShapeState:
+        """All of it, of all clients."""
+        shaping = ShapeState()
+        self.restore(shaping, former)
+        return shaping
+
+    def restore(self, shaping: ShapeState, former: Plan, mine: Mine | None = None) -> None:
+        """Have filters remember it, as far as it is about clients that are ``mine``."""
+        files = sorted(self.folder.glob("*.json"))
+        try:
+            shaping.restore([msgspec.json.decode(file.read_bytes()) for file in files], former, mine)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise SituError(CHECKPOINT_DAMAGED(Location(file=str(self.folder)), reason=str(error))) from None
+
+    def save(self, shaping: ShapeState, number: int = 0) -> None:
+        """What one task remembers, or somebody else who is alone."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        file = self.folder / f"{number}.json"
+        beside = file.with_suffix(f".{os.getpid()}")
+        beside.write_bytes(msgspec.json.encode(shaping.as_json()))
+        beside.replace(file)
+        if shaping.goes_across:
+            (self.folder / _ACROSS).touch()
+        if shaping.holds:
+            (self.folder / _HOLDS).touch()
+
+
+class ShapeStateStore:
+    """What one task of the batch from one offset to another starts from, and leaves behind."""
+
+    def __init__(self, checkpoint: Path, begin: Offset, end: Offset, shards: tuple[int, ...] = ()) -> None:
+        self._begin, self._end = ShapeCheckpoint(checkpoint, begin), ShapeCheckpoint(checkpoint, end)
+        self._shards = shards
+
+    @property
+    def is_left_behind(self) -> bool:
+        """Whether the batch before remembered something: under a deployment without shapes it is let go."""
+        return self._begin.is_there
+
+    def start(self, former: Plan) -> ShapeState:
+        """What was remembered at the beginning of the batch, when ``former`` was at work."""
+        key = (self._begin.folder.parent, self._shards)
+        known = _held_shapes.get(key)
+        if known is None or known.at != self._begin.folder:
+            known = _held_shapes[key] = _HeldShapes(ShapeState())
+            self._restore(known.shaping, former)
+        known.at = None
+        return known.shaping
+
+    def finish(self) -> None:
+        """Write down what is remembered at the end of the batch."""
+        key = (self._begin.folder.parent, self._shards)
+        known = _held_shapes[key]
+        if known.shaping.is_empty:
+            del _held_shapes[key]
+            return
+        self._end.save(known.shaping, self._shards[0] if self._shards else 0)
+        known.at = self._end.folder
+        self._prune()
+
+    def _restore(self, shaping: ShapeState, former: Plan) -> None:
+        mine = None
+        if self._shards:
+            shards = frozenset(self._shards)
+            mine = lambda client: shard_of(client) in shards  # noqa: E731
+        self._begin.restore(shaping, former, mine)
+
+    def _prune(self) -> None:
+        """Spark repeats at most the last batch."""
+        parent = self._end.folder.parent
+        kept = {self._begin.folder, self._end.folder}
+        others = sorted((each for each in parent.iterdir() if each not in kept), key=_place, reverse=True)
+        for old in others[_KEPT:]:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _place(folder: Path) -> tuple[int, int]:
+    seq, _, clock = folder.name.partition(".")
+    return (int(seq), int(clock)) if seq.isdigit() and clock.isdigit() else (0, 0)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What conversions remember from batch to batch, and which deliveries wait, beside the checkpoint of the query.
+#
+# Written at the end of a batch under the position where it ended, read by the batch that begins there: a batch that is
+# repeated starts from what its first run started from. A deployment that remembers is worked by one task at a time, in
+# the order of the log; the worker that has done the last batch mostly does the next, and has it all in memory.
+
+_VERSION = 1
+
+
+@dataclass(slots=True)
+class _HeldDeliveries:
+    """What this process has of a query, and where in the log that is; None: in the midst of a batch."""
+
+    holding: PendingDeliveries
+    seq: int | None = None
+
+
+_held_deliveries: dict[Path, _HeldDeliveries] = {}
+
+
+class PendingDeliveryStore:
+    """What the batch from one position of the log to another starts from, and leaves behind."""
+
+    def __init__(self, checkpoint: Path, begin: int, end: int) -> None:
+        self._folder = checkpoint / "memory"
+        self._begin, self._end = begin, end
+        self._before: tuple[int, int] | None = None
+
+    @property
+    def is_left_behind(self) -> bool:
+        """Whether the batch before remembered something: under a deployment that does not, what waits is let go."""
+        return self._file(self._begin).exists()
+
+    def start(self, plan: Plan) -> PendingDeliveries:
+        """What waits, with everything remembered that was at the beginning of the batch."""
+        interpretation = plan.interpretation
+        known = _held_deliveries.get(self._folder)
+        same = known is not None and known.seq == self._begin and known.holding.memory is interpretation.outgoing
+        if known is None or not same:
+            known = _held_deliveries[self._folder] = _HeldDeliveries(PendingDeliveries(interpretation.outgoing))
+            self._restore(plan, known.holding)
+        known.seq = None
+        interpretation.outgoing.holds = True
+        self._before = (_noted(plan), len(known.holding))
+        return known.holding
+
+    def finish(self, plan: Plan) -> None:
+        """Write down what is remembered at the end of the batch."""
+        known = _held_deliveries[self._folder]
+        if not plan.interpretation.remembers:
+            del _held_deliveries[self._folder]
+            return  # nothing waits any more
+        self._folder.mkdir(parents=True, exist_ok=True)
+        file = self._file(self._end)
+        beside = file.with_suffix(f".{os.getpid()}")
+        beside.unlink(missing_ok=True)
+        before = self._file(self._begin)
+        waiting = len(known.holding)
+        if not waiting and self._before == (_noted(plan), 0) and before.exists():
+            os.link(before, beside)  # nothing came that would have to be remembered
+        else:
+            interpretation = plan.interpretation
+            incoming, outgoing = interpretation.incoming.as_text(), interpretation.outgoing.as_text()
+            beside.write_bytes(_text(incoming, outgoing, known.holding.as_json()))
+        beside.replace(file)
+        beside.unlink(missing_ok=True)  # two names of one file are not replaced by each other
+        known.seq = self._end
+        self._prune()
+
+    def _restore(self, plan: Plan, holding: PendingDeliveries) -> None:
+        interpretation = plan.interpretation
+        interpretation.incoming.forget()
+        interpretation.outgoing.forget()
+        file = self._file(self._begin)
+        if not file.exists():
+            return  # nothing was remembered by then
+        try:
+            content = msgspec.json.decode(file.read_bytes())
+            if content["version"] != _VERSION:
+                raise ValueError(f"its version is {content['version']}")
+            interpretation.incoming.restore(content["incoming"])
+            interpretation.outgoing.restore(content["outgoing"])
+            holding.restore(content["waiting"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise SituError(CHECKPOINT_DAMAGED(Location(file=str(file)), reason=str(error))) from None
+
+    def inherit(self, incoming: bytes, outgoing: bytes, waiting: Sequence[Any]) -> None:
+        """Have the first batch go on from what another engine remembered, and from the deliveries that waited there."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._file(self._begin).write_bytes(_text(incoming, outgoing, waiting))
+
+    @property
+    def waiting(self) -> Sequence[Any]:
+        """The deliveries that waited at the beginning of the batch."""
+        file = self._file(self._begin)
+        try:
+            found: Sequence[Any] = msgspec.json.decode(file.read_bytes())["waiting"] if file.exists() else ()
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise SituError(CHECKPOINT_DAMAGED(Location(file=str(file)), reason=str(error))) from None
+        return found
+
+    def _prune(self) -> None:
+        numbers = sorted(int(each.stem) for each in self._folder.glob("*.json") if each.stem.isdigit())
+        for seq in numbers[:-_KEPT]:
+            self._file(seq).unlink(missing_ok=True)
+
+    def _file(self, seq: int) -> Path:
+        return self._folder / f"{seq}.json"
+
+
+def _text(incoming: bytes, outgoing: bytes, waiting: Sequence[Any]) -> bytes:
+    content = {
+        "version": _VERSION,
+        "incoming": msgspec.Raw(incoming),
+        "outgoing": msgspec.Raw(outgoing),
+        "waiting": waiting,
+    }
+    return msgspec.json.encode(content)
+
+
+def _noted(plan: Plan) -> int:
+    return plan.interpretation.incoming.noted + plan.interpretation.outgoing.noted
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What detection keeps from batch to batch, beside its checkpoint: progress, and the states of kernels by bucket.
+#
+# Written under the offset at which a batch ended, read by the batch that begins there: a batch that is repeated starts
+# from what its first run started from. A worker that did a bucket in the last batch still has its states in memory.
+
 _WHOLE, _STEP, _FILLED = "whole", "step", "filled"
 
 T = TypeVar("T")
@@ -31,17 +296,17 @@ class ProgressStore:
     def __init__(self, checkpoint: Path) -> None:
         self._folder = checkpoint / "progress"
 
-    def load(self, at: Offset) -> Progress | None:
+    def load(self, at: Offset) -> DetectionProgress | None:
         """What the batch that ended there left; None if none did: the query is new."""
         file = self._file(at)
         try:
-            return Progress.from_json(json.loads(file.read_text(encoding="utf-8")))
+            return DetectionProgress.from_json(json.loads(file.read_text(encoding="utf-8")))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise SituError(CHECKPOINT_DAMAGED(Location(file=str(file)), reason=str(error))) from None
 
-    def save(self, at: Offset, progress: Progress, *, due: bool) -> None:
+    def save(self, at: Offset, progress: DetectionProgress, *, due: bool) -> None:
         """``due``: time that goes by can bring more, though no event comes."""
         self._folder.mkdir(parents=True, exist_ok=True)
         file = self._file(at)
@@ -63,7 +328,7 @@ class ProgressStore:
         return self._folder / f"{name_of(at)}.json"
 
 
-class Inherited:
+class InheritedState:
     """What another engine left for a query that is new: as which offset it counts, progress, and states of kernels."""
 
     def __init__(self, checkpoint: Path) -> None:
@@ -80,22 +345,24 @@ class Inherited:
         except (OSError, ValueError) as error:
             raise SituError(CHECKPOINT_DAMAGED(Location(file=str(file)), reason=str(error))) from None
 
-    def load(self) -> tuple[Progress, Mapping[str, bytes]]:
+    def load(self) -> tuple[DetectionProgress, Mapping[str, bytes]]:
         """Progress, and the states by policy, as one keeps them that works in one place."""
         try:
-            progress = Progress.from_json(json.loads((self._folder / "progress.json").read_text(encoding="utf-8")))
+            progress = DetectionProgress.from_json(
+                json.loads((self._folder / "progress.json").read_text(encoding="utf-8"))
+            )
             return progress, _states.decode((self._folder / "states").read_bytes())
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise SituError(CHECKPOINT_DAMAGED(Location(file=str(self._folder)), reason=str(error))) from None
 
-    def save(self, at: Offset, progress: Progress, states: Mapping[str, bytes]) -> None:
+    def save(self, at: Offset, progress: DetectionProgress, states: Mapping[str, bytes]) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         (self._folder / "progress.json").write_text(json.dumps(progress.as_json()), encoding="utf-8")
         (self._folder / "states").write_bytes(msgspec.msgpack.encode(dict(states)))
         (self._folder / "offset.json").write_text(json.dumps(at.as_json()), encoding="utf-8")
 
 
-class Taken(msgspec.Struct):
+class BucketStep(msgspec.Struct):
     """A step of a bucket: the batch that it began behind, what it was given, and the watermarks it decided with."""
 
     behind: str
@@ -103,7 +370,7 @@ class Taken(msgspec.Struct):
     watermarks: dict[str, int]
 
 
-class StateStore:
+class KernelStateStore:
     """The states of one bucket's kernels at the offsets of a query. Spark's workers read and write them.
 
     What kernels remember is much more than what a batch brings. So most batches leave only what the bucket was given,
@@ -113,12 +380,12 @@ class StateStore:
     def __init__(self, checkpoint: Path, bucket: int) -> None:
         self._folder = checkpoint / "states" / str(bucket)
 
-    def load(self, at: str, since: str | None = None) -> tuple[Mapping[str, bytes] | None, list[Taken]]:
+    def load(self, at: str, since: str | None = None) -> tuple[Mapping[str, bytes] | None, list[BucketStep]]:
         """What the kernels remembered, by policy, at or before a batch, and the steps that were taken since then.
 
         None, and the steps since then, if no more was written down than these ``since`` a batch that is given.
         """
-        steps: list[Taken] = []
+        steps: list[BucketStep] = []
         while not (whole := self._folder / f"{at}.{_WHOLE}").exists():
             if at == since:
                 return None, steps[::-1]
@@ -136,7 +403,7 @@ class StateStore:
         except (OSError, msgspec.DecodeError) as error:
             raise SituError(CHECKPOINT_DAMAGED(Location(file=str(file)), reason=str(error))) from None
 
-    def save_step(self, at: str, step: Taken) -> None:
+    def save_step(self, at: str, step: BucketStep) -> None:
         self._write(self._folder / f"{at}.{_STEP}", step)
 
     def save_whole(self, at: str, states: Mapping[str, bytes], behind: str) -> None:
@@ -171,7 +438,7 @@ class StateStore:
         beside.replace(file)
 
 
-_step = msgspec.msgpack.Decoder(Taken)
+_step = msgspec.msgpack.Decoder(BucketStep)
 _states = msgspec.msgpack.Decoder(dict[str, bytes])
 
 

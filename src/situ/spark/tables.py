@@ -1,6 +1,6 @@
 """The tables of a query, read beside the driver: what the next batch looks up in is on the bus before it begins.
 
-Workers do not load this: what they need of tables is :mod:`situ.pipeline.looking_up`.
+Workers do not load this: what they need of tables is :mod:`situ.spark.plans`.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from pathlib import Path
 import msgspec
 
 from situ.bus.address import Address
-from situ.bus.blocking import shared_bus
-from situ.bus.names import Names
-from situ.deployment import Deployment
-from situ.deployment.detecting import Detecting
-from situ.deployment.interpreting import Interpretation
-from situ.errors import SituError
-from situ.pipeline.offsets import Offset
-from situ.pipeline.plans import current_version, fetch, fetch_text
-from situ.registry.engines import TROUBLES
+from situ.bus.sync_bus import shared_bus
+from situ.event.subjects import BusNames
+from situ.lang.problems import SituError
+from situ.lang.types.table import Types
+from situ.model import Deployment
+from situ.registry.snapshots import TROUBLES
 from situ.sources.table import Keyed
-from situ.tables.in_use import TablesInUse
-from situ.tables.stored import TableStore
-from situ.types.table import Types
+from situ.spark.checkpoint import Offset
+from situ.spark.plans import current_version, fetch, fetch_text
+from situ.stages.detect.detection_plan import DetectionPlan
+from situ.stages.interpret import Interpretation
+from situ.tables.bus_store import TableStore
+from situ.tables.cache import TablesInUse
 
 _log = logging.getLogger("situ.pipeline")
 _PAUSE = 2.0
@@ -91,7 +91,7 @@ class PlannedTables:
         troubles = tuple(filter(None, (self._hindrance, *self._tables.problems)))
         if troubles != self._told:
             bus, key = shared_bus(self._address), f"{TROUBLES}{self._teller}"
-            bucket = Names(self._address.zone).metrics
+            bucket = BusNames(self._address.zone).metrics
             if troubles:
                 bus.put(bucket, key, json.dumps(troubles).encode())
             else:
@@ -135,7 +135,7 @@ def for_conversion(deployment: Deployment) -> Mapping[str, Collection[Keyed]]:
 
 def for_detection(deployment: Deployment) -> Mapping[str, Collection[Keyed]]:
     """What policies want to know of instances."""
-    return Detecting.of(deployment).tables.keyed
+    return DetectionPlan.of(deployment).tables.keyed
 
 
 def check_tables(address: Address, folder: Path) -> None:

@@ -8,29 +8,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from situ.catalogue import UNSEEN_SOURCE
-from situ.deployment.absence import sees_rows, tables_of
-from situ.deployment.seeing import Seeing
-from situ.deployment.snapshot import Deployment
-from situ.errors import Problem
-from situ.situation.domain.cover import cover, needed_of
-from situ.situation.policies.leaves import leaves_of
-from situ.situation.policies.policy import Is, Policy
+from situ.lang.catalogue import UNSEEN_SOURCE
+from situ.lang.problems import Problem
+from situ.lang.tags import NO_TAGS, TagSet, WrittenTags
+from situ.lang.types.model import Struct
+from situ.model.deployment import Deployment
+from situ.policies.model import Policy, RelationLiteral
+from situ.policies.plan import leaves_of
+from situ.policies.source_coverage import attributes_needed, cover_attributes
+from situ.routing.model import ROOT, Advertisement, Subscription
+from situ.scopes.epochs import Epochs, large_families, unreached
+from situ.scopes.filter_sets import NO_NUMBERS
+from situ.scopes.graph import ScopeGraph
+from situ.scopes.rights import NO_PLACES, TagRequest, check_tags, nothing_said
+from situ.scopes.visibility_plan import compile_visibility, number_filters
 from situ.sources.model import Source
-from situ.subscription.model import ROOT, Advertisement, Subscription
-from situ.tags import NO_TAGS, TagSet, WrittenTags
-from situ.types.model import Struct
-from situ.visibility.bits import NO_NUMBERS
-from situ.visibility.check_plan import large_families, unreached
-from situ.visibility.compile import compile_visibility, number_filters
-from situ.visibility.epochs import Epochs
-from situ.visibility.graph import ScopeGraph
-from situ.visibility.rights import NO_PLACES, Tagging, check_tags, nothing_said
+from situ.stages.derived_visibility import sees_rows, tables_of
+from situ.stages.visibility import EventVisibility
 
 NOT_WRITTEN: Mapping[str, WrittenTags] = MappingProxyType({})
 
 
-def check_tagged(
+def check_declaration_tags(
     graph: ScopeGraph,
     each: Advertisement | Subscription,
     *,
@@ -44,12 +43,12 @@ def check_tagged(
     publishes = isinstance(each, Advertisement)
     said = written.get(each.id)
     places, place = (said.places, said.place) if said is not None else (NO_PLACES, None)
-    by = Tagging(who=each.client, publishes=publishes, zone=zone, knows_all=knows_all)
+    by = TagRequest(who=each.client, publishes=publishes, zone=zone, knows_all=knows_all)
     yield from check_tags(graph, each.scopes, by, places)
     yield from nothing_said(graph, each.scopes, each.id, publishes=publishes, place=place)
 
 
-def check_source(graph: ScopeGraph, source: Source, *, zone: str = "") -> Iterator[Problem]:
+def check_source_tags(graph: ScopeGraph, source: Source, *, zone: str = "") -> Iterator[Problem]:
     """What is wrong with the tags of a table: they are named in the name of the source, which is a member like others.
 
     Nothing is said of one without tags: a policy that needs it and does not see it is told so.
@@ -57,11 +56,11 @@ def check_source(graph: ScopeGraph, source: Source, *, zone: str = "") -> Iterat
     if source.scopes != NO_TAGS:
         places = source.tagged.places if source.tagged is not None else NO_PLACES
         yield from check_tags(
-            graph, source.scopes, Tagging(who=source.name, publishes=True, zone=zone, knows_all=True), places
+            graph, source.scopes, TagRequest(who=source.name, publishes=True, zone=zone, knows_all=True), places
         )
 
 
-def check_seen(deployment: Deployment) -> Iterator[Problem]:
+def check_tag_visibility(deployment: Deployment) -> Iterator[Problem]:
     """What is worth a warning once all tags are known: too many ways between two, situations that reach nobody."""
     graph = deployment.scopes
     if not graph.dimensions:
@@ -113,14 +112,14 @@ _SITUATION = "situ.situation"
 def _tables(deployment: Deployment) -> Mapping[str, set[str]]:
     """The tables that each running policy asks something of. What detects, which takes long to load, is not needed."""
     running = deployment.running
-    needed = frozenset().union(*(needed_of(each) for each in running.values()))
-    read = cover(needed, deployment.ontology, deployment.sources).sources
+    needed = frozenset().union(*(attributes_needed(each) for each in running.values()))
+    read = cover_attributes(needed, deployment.ontology, deployment.sources).sources
     return {name: tables_of(policy, deployment, read) for name, policy in running.items()}
 
 
 def _unseen(deployment: Deployment, tables: Mapping[str, set[str]]) -> Mapping[str, tuple[str, ...]]:
     """Those of them that a policy does not see."""
-    seeing = Seeing.of(deployment.numbered())
+    seeing = EventVisibility.of(deployment.numbered())
     assert seeing is not None
     return {
         name: tuple(
@@ -136,7 +135,7 @@ def _needed(deployment: Deployment, policy: Policy) -> Iterator[set[TagSet]]:
     """The tags under which events come that the policy cannot do without; nothing of those that nobody advertises."""
     for clause in policy.clauses:
         literal = clause[0]
-        if len(clause) > 1 or not isinstance(literal, Is) or literal.negated:
+        if len(clause) > 1 or not isinstance(literal, RelationLiteral) or literal.negated:
             continue
         for leaf in leaves_of(policy, literal.relation):
             events = {each.event for each in deployment.push.values() if each.attribute == leaf.attribute}

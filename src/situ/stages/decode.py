@@ -2,8 +2,8 @@
 
 Two ways lead to a row. The fast one reads a whole message at once by the plans of its types and accepts what is plainly
 right. Where it hesitates, each event is read alone, and where that fails, too, it is judged by the decoders of
-:mod:`situ.event.decode` and :mod:`situ.types.decode`, which define what is right and say what is wrong. Both ways give
-the same rows.
+:mod:`situ.event.cloudevents` and :mod:`situ.lang.types.json_codec`, which define what is right and say what is wrong.
+Both ways give the same rows.
 
 That keys stand once in their object is seen from the quotes: what was accepted has so many keys and texts, each with
 two quotes, and if there are no more in what was sent then nothing was left out and nothing stood there twice. An
@@ -24,20 +24,19 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from situ.catalogue import EVENT_LIMIT, EVENT_TOO_LARGE
-from situ.errors import Problem, SituError
-from situ.event.decode import decode_batch, event_of
-from situ.event.envelope import Event, check_time
-from situ.event.ingress import accept, own_source
+from situ.event.cloudevents import decode_batch, event_of
+from situ.event.data_reader import DataPlan, data_plan_of
+from situ.event.envelope import CloudEvent, accept, check_time, own_source
+from situ.event.failures import KEPT, failure_of, is_of_event
 from situ.event.instants import instant_at, microseconds, read_instant
-from situ.event.isolation import KEPT, failure_of, is_of_event
-from situ.event.plans import Plan, plan_of
-from situ.event.row import Bad, Origin, Row, errors_of
-from situ.event.strict_json import LIMITS, Limits, read_json, split_array, to_text
-from situ.types.decode import Extra
-from situ.types.event_data import EventData
-from situ.types.scalars import Unfit
-from situ.types.table import Types
+from situ.event.row import BadRow, Origin, Row, errors_of
+from situ.lang.catalogue import EVENT_LIMIT, EVENT_TOO_LARGE
+from situ.lang.documents.strict_json import JSON_LIMITS, JsonLimits, read_json, split_array, to_text
+from situ.lang.problems import Problem, SituError
+from situ.lang.types.json_codec import Extra
+from situ.lang.types.lookup import EventData
+from situ.lang.types.scalars import Unfit
+from situ.lang.types.table import Types
 
 STAGE = "decode"
 
@@ -70,15 +69,15 @@ def texts_of(body: bytes) -> list[bytes]:
     """The texts of the events of a message, uninterpreted; the whole if it does not come apart."""
     lines = body[2:-2].split(b",\n") if body.startswith(b"[\n{") and body.endswith(b"}\n]") else []
     if lines:
-        return lines[: LIMITS.events]
+        return lines[: JSON_LIMITS.events]
     try:
         parts = split_array(to_text(body, len(body)))
     except SituError:
         parts = None
-    return [body] if not parts else [part.encode() for part in parts[: LIMITS.events]]
+    return [body] if not parts else [part.encode() for part in parts[: JSON_LIMITS.events]]
 
 
-class Intake:
+class EventDecoder:
     """Decodes the messages of clients against one table of types. Each type's plan is made at its first event."""
 
     def __init__(
@@ -89,7 +88,7 @@ class Intake:
         ahead: timedelta,
         limit: int,
         suggests: bool = True,
-        most: int = LIMITS.events,
+        most: int = JSON_LIMITS.events,
     ) -> None:
         """``limit``: bytes of an event; ``most``: events of a message."""
         self._most = most
@@ -98,16 +97,16 @@ class Intake:
         self._ahead = ahead
         self._latest = ahead // timedelta(microseconds=1)
         self._limit = limit
-        self._plans: dict[str, Plan | None] = {}
+        self._plans: dict[str, DataPlan | None] = {}
 
-    def decode(self, body: bytes, origin: Origin, needless: Needless | None = None) -> list[Row | Bad]:
+    def decode(self, body: bytes, origin: Origin, needless: Needless | None = None) -> list[Row | BadRow]:
         """A row or what is wrong, for each event of a message; the text of ``needless`` types may be left out."""
         try:
             return self._decode(body, origin, needless)
         except Exception as error:  # noqa: BLE001 - the message as a whole is what cannot be read
             return [self._failed(body, origin, 0, error)]
 
-    def _decode(self, body: bytes, origin: Origin, needless: Needless | None) -> list[Row | Bad]:
+    def _decode(self, body: bytes, origin: Origin, needless: Needless | None) -> list[Row | BadRow]:
         if len(body) <= self._limit:
             rows = self._fast(body, origin, needless)
             if rows is not None:
@@ -135,7 +134,7 @@ class Intake:
 
     # ── the fast way ──────────────────────────────────────────────────────────────────────────────
 
-    def _fast(self, body: bytes, origin: Origin, needless: Needless | None = None) -> list[Row | Bad] | None:
+    def _fast(self, body: bytes, origin: Origin, needless: Needless | None = None) -> list[Row | BadRow] | None:
         """The rows, if all events are plainly right."""
         if not _is_plain(body):
             return None
@@ -149,10 +148,10 @@ class Intake:
                 raise
             return None
 
-    def _events(self, lines: list[bytes], origin: Origin) -> list[Row | Bad]:
+    def _events(self, lines: list[bytes], origin: Origin) -> list[Row | BadRow]:
         return [self._event(line, origin, place) for place, line in enumerate(lines)]
 
-    def _event(self, line: bytes, origin: Origin, place: int) -> Row | Bad:
+    def _event(self, line: bytes, origin: Origin, place: int) -> Row | BadRow:
         if len(line) <= self._limit and _is_plain(line):
             try:
                 rows = self._rows([_decode_event(line)], line, origin, place)
@@ -171,14 +170,14 @@ class Intake:
 
     def _rows(
         self, envelopes: list[_Envelope], text: bytes, origin: Origin, place: int, needless: Needless | None = None
-    ) -> list[Row | Bad] | None:
+    ) -> list[Row | BadRow] | None:
         """The rows of these events, if they are all plainly right; ``text`` is what they were read from."""
         plans, unset = self._plans, UNSET
         client, incarnation, context, received = origin.client, origin.incarnation, origin.context, origin.received
         latest = received + self._latest
         seq, pos = origin.seq + place, origin.pos + place
         quotes = 8 * len(envelopes)  # of specversion and type
-        rows: list[Row | Bad] = []
+        rows: list[Row | BadRow] = []
         type_, plan, fixed, writes = "", None, None, True
         for each in envelopes:
             if each.type != type_ or plan is None:  # neighbours are mostly alike
@@ -252,17 +251,17 @@ class Intake:
             pos += 1
         return rows if quotes == text.count(b'"') else None
 
-    def _plan(self, type: str) -> Plan | None:
+    def _plan(self, type: str) -> DataPlan | None:
         if type not in self._plans:
             struct = self._types.event(type)
             if struct is None:
                 return None  # not remembered: whoever makes up names must not fill the memory
-            self._plans[type] = plan_of(struct)
+            self._plans[type] = data_plan_of(struct)
         return self._plans[type]
 
     # ── the slow way ──────────────────────────────────────────────────────────────────────────────
 
-    def _judge(self, line: bytes, origin: Origin, place: int) -> Row | Bad:
+    def _judge(self, line: bytes, origin: Origin, place: int) -> Row | BadRow:
         if len(line) > self._limit:
             problem = EVENT_TOO_LARGE(size=len(line), most=self._limit)
             return self._bad(line[:KEPT], origin, place, (problem,), size=len(line))
@@ -296,17 +295,17 @@ class Intake:
             data=_text(self._data.encode(taken.type, decoded.value)),
         )
 
-    def _failed(self, text: bytes, origin: Origin, place: int, error: Exception) -> Bad:
+    def _failed(self, text: bytes, origin: Origin, place: int, error: Exception) -> BadRow:
         failure = failure_of(error, STAGE)
         size = len(text) if len(text) > KEPT else None
         bad = self._bad(text[:KEPT], origin, place, (), size=size)
         bad.errors, bad.trace = failure.errors, failure.trace
         return bad
 
-    def _no_batch(self, body: bytes, origin: Origin) -> list[Row | Bad]:
+    def _no_batch(self, body: bytes, origin: Origin) -> list[Row | BadRow]:
         """The text as a whole is none; the reference says why."""
-        (refused,) = decode_batch(body, limits=Limits(batch=len(body)))
-        assert not isinstance(refused, Event), "a batch that does not come apart has no events"
+        (refused,) = decode_batch(body, limits=JsonLimits(batch=len(body)))
+        assert not isinstance(refused, CloudEvent), "a batch that does not come apart has no events"
         return [self._bad(body[: self._limit], origin, 0, refused.problems, size=len(body))]
 
     def _bad(
@@ -318,8 +317,8 @@ class Intake:
         *,
         ad: str = "",
         size: int | None = None,
-    ) -> Bad:
-        return Bad(
+    ) -> BadRow:
+        return BadRow(
             pos=origin.pos + place,
             client=origin.client,
             incarnation=origin.incarnation,
@@ -334,8 +333,8 @@ class Intake:
         )
 
 
-def _is_no_event(found: Row | Bad) -> bool:
-    return isinstance(found, Bad) and found.errors[0][0] in _NOT_AN_EVENT
+def _is_no_event(found: Row | BadRow) -> bool:
+    return isinstance(found, BadRow) and found.errors[0][0] in _NOT_AN_EVENT
 
 
 def _is_plain(text: bytes) -> bool:
@@ -388,7 +387,7 @@ def _ext(each: _Envelope) -> tuple[str, int] | None:
     return _encode(members)[1:-1].decode(), 4 * len(members)
 
 
-def _members(event: Event) -> str:
+def _members(event: CloudEvent) -> str:
     members = {
         name: value
         for name, value in (

@@ -1,32 +1,43 @@
 """Why something is visible to a subscription, or not: in the epoch it was stamped in, in the one in force, and part by
 part.
 
-Explains what :mod:`situ.deployment.seeing` decides, by the same stamps: a filter was true if the stamp says so. The
+Explains what :mod:`situ.stages.visibility` decides, by the same stamps: a filter was true if the stamp says so. The
 event, where it is at hand, says why the others were not. Finding events, and who may ask, is for others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from textwrap import indent
 from typing import Any
 
-from situ.deployment.parts import Part, read_parts
-from situ.deployment.seeing import Seeing
+from situ.event.data_reader import data_reader, read_envelope
 from situ.event.row import Row
-from situ.subscription.reading import data_reader, read_envelope
-from situ.tags import NO_TAGS, TagSet
-from situ.visibility.bits import numbers_in
-from situ.visibility.epochs import NOTHING_RELEASED
-from situ.visibility.explain import Answers, Explained, Side, explain_visibility, may_know_all, one_side
-from situ.visibility.graph import NO_SCOPES, ScopeGraph
-from situ.visibility.placed import with_places
-from situ.visibility.rights import Principal
-from situ.visibility.stamping import RootEvent
+from situ.lang.tags import ANY, NO_TAGS, TagSet
+from situ.scopes.epochs import NOTHING_RELEASED
+from situ.scopes.explanation import (
+    FilterAnswers,
+    Side,
+    VisibilityExplanation,
+    dimension_lines,
+    explain_text,
+    explain_visibility,
+    explained_as_json,
+    may_know_all,
+    one_side,
+    summary,
+)
+from situ.scopes.filter_sets import numbers_in
+from situ.scopes.graph import NO_SCOPES, ScopeGraph, with_places
+from situ.scopes.rights import Principal
+from situ.scopes.stamp import RootEvent
+from situ.scopes.stamp_codec import StampPart, read_parts
+from situ.stages.visibility import EventVisibility
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
+class StampDecision:
     """One stamped thing: an event, or a part of a situation. Without ``tags`` nobody but operators sees it.
 
     ``then`` is what the scopes of its epoch say, None if nobody knows them; ``now`` what those in force say, None if
@@ -36,12 +47,12 @@ class Decided:
     tags: TagSet | None
     epoch: int | None
     visible: bool
-    then: Explained | None = None
-    now: Explained | None = None
+    then: VisibilityExplanation | None = None
+    now: VisibilityExplanation | None = None
     released: frozenset[str] = NOTHING_RELEASED
 
     @property
-    def shown(self) -> Explained | None:
+    def shown(self) -> VisibilityExplanation | None:
         """The answer that is worth telling: the one that says no."""
         if self.now is not None and not self.now.visible:
             return self.now
@@ -49,13 +60,13 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Why:
+class EventVisibilityExplanation:
     """The whole answer. ``side``: for somebody who may know this side only; ``epoch`` is the one in force."""
 
     visible: bool
     epoch: int
-    own: Decided
-    parts: tuple[Decided, ...] = ()
+    own: StampDecision
+    parts: tuple[StampDecision, ...] = ()
     side: Side | None = None
     policy: str = ""
     """Of what has parts: the policy that it comes from."""
@@ -70,12 +81,14 @@ class Why:
         return tuple(sorted(found))
 
 
-def explain_row(seeing: Seeing, row: Row, subscribed: TagSet, written: ScopeGraph = NO_SCOPES) -> Why:
+def explain_row(
+    seeing: EventVisibility, row: Row, subscribed: TagSet, written: ScopeGraph = NO_SCOPES
+) -> EventVisibilityExplanation:
     """Why an event of the log is handed to a subscription, or is not. ``written`` knows the places of filters."""
     look = seeing.look(row)
     event = _root_event(seeing, row)
-    stamped = Part(row.tags, row.epoch, row.bits)
-    return Why(
+    stamped = StampPart(row.tags, row.epoch, row.bits)
+    return EventVisibilityExplanation(
         visible=seeing.sees(look, subscribed),
         epoch=seeing.epoch,
         own=_decided(seeing, stamped, look[3], subscribed, event, written),
@@ -88,28 +101,30 @@ def explain_row(seeing: Seeing, row: Row, subscribed: TagSet, written: ScopeGrap
 
 
 def explain_sample(
-    seeing: Seeing, event: RootEvent, advertised: TagSet, subscribed: TagSet, written: ScopeGraph = NO_SCOPES
-) -> Why:
+    seeing: EventVisibility, event: RootEvent, advertised: TagSet, subscribed: TagSet, written: ScopeGraph = NO_SCOPES
+) -> EventVisibilityExplanation:
     """Why an event that was made up would be handed to a subscription now, or would not."""
     now = explain_visibility(with_places(seeing.graph, written), event, advertised, subscribed)
-    return Why(
+    return EventVisibilityExplanation(
         visible=now.visible,
         epoch=seeing.epoch,
-        own=Decided(tags=advertised, epoch=None, visible=now.visible, now=now),
+        own=StampDecision(tags=advertised, epoch=None, visible=now.visible, now=now),
     )
 
 
-def without_scopes() -> Why:
+def without_scopes() -> EventVisibilityExplanation:
     """Where there are no scopes, and never were."""
-    nothing = Explained(visible=True, dimensions=())
-    return Why(visible=True, epoch=0, own=Decided(tags=NO_TAGS, epoch=None, visible=True, now=nothing))
+    nothing = VisibilityExplanation(visible=True, dimensions=())
+    return EventVisibilityExplanation(
+        visible=True, epoch=0, own=StampDecision(tags=NO_TAGS, epoch=None, visible=True, now=nothing)
+    )
 
 
-def sample_event(seeing: Seeing, type: str, envelope: Mapping[str, Any], data: Mapping[str, Any]) -> RootEvent:
+def sample_event(seeing: EventVisibility, type: str, envelope: Mapping[str, Any], data: Mapping[str, Any]) -> RootEvent:
     return RootEvent(filters=seeing.filters, type=type, envelope={**envelope, "type": type}, data=data)
 
 
-def may_know(seeing: Seeing, by: Principal, why: Why, subscribed: TagSet) -> bool:
+def may_know(seeing: EventVisibility, by: Principal, why: EventVisibilityExplanation, subscribed: TagSet) -> bool:
     """Whether somebody may know both sides: in the scopes in force and in those it was stamped under, part by part."""
     for each in (why.own, *why.parts):
         if each.tags is None:
@@ -120,28 +135,35 @@ def may_know(seeing: Seeing, by: Principal, why: Why, subscribed: TagSet) -> boo
     return True
 
 
-def of_one_side(visible: bool, side: Side, own: TagSet) -> Why:
+def of_one_side(visible: bool, side: Side, own: TagSet) -> EventVisibilityExplanation:
     """For those who may not know more: nothing of parts, epochs and filters either."""
     said = one_side(visible, side, own)
-    return Why(visible=visible, epoch=0, side=side, own=Decided(tags=own, epoch=None, visible=visible, now=said))
+    return EventVisibilityExplanation(
+        visible=visible, epoch=0, side=side, own=StampDecision(tags=own, epoch=None, visible=visible, now=said)
+    )
 
 
 def _decided(
-    seeing: Seeing, part: Part, now_bits: int, subscribed: TagSet, event: RootEvent | None, written: ScopeGraph
-) -> Decided:
+    seeing: EventVisibility,
+    part: StampPart,
+    now_bits: int,
+    subscribed: TagSet,
+    event: RootEvent | None,
+    written: ScopeGraph,
+) -> StampDecision:
     tags, then_graph = seeing.numbers.tag_set(part.tags), seeing.scopes_of(part.epoch)
     if tags is None:
-        return Decided(tags=None, epoch=part.epoch, visible=False, released=part.released)
+        return StampDecision(tags=None, epoch=part.epoch, visible=False, released=part.released)
 
-    def explained(graph: ScopeGraph | None, bits: int) -> Explained | None:
+    def explained(graph: ScopeGraph | None, bits: int) -> VisibilityExplanation | None:
         if graph is None:
             return None
-        answers = Answers(true=_texts(seeing, bits), event=event)
+        answers = FilterAnswers(true=_texts(seeing, bits), event=event)
         return explain_visibility(with_places(graph, written), answers, tags, subscribed, part.released)
 
     then = explained(then_graph, part.bits)
     now = None if part.epoch == seeing.epoch else explained(seeing.graph, now_bits)
-    return Decided(
+    return StampDecision(
         tags=tags,
         epoch=part.epoch,
         visible=then is not None and then.visible and (now is None or now.visible),
@@ -151,12 +173,12 @@ def _decided(
     )
 
 
-def _texts(seeing: Seeing, bits: int) -> frozenset[str]:
+def _texts(seeing: EventVisibility, bits: int) -> frozenset[str]:
     texts = seeing.numbers.filters.texts()
     return frozenset(texts[number] for number in numbers_in(bits) if number < len(texts))
 
 
-def _root_event(seeing: Seeing, row: Row) -> RootEvent | None:
+def _root_event(seeing: EventVisibility, row: Row) -> RootEvent | None:
     """The event to be asked; None where its type is gone."""
     type = seeing.filters.types.event(row.type)
     if type is None:
@@ -164,3 +186,117 @@ def _root_event(seeing: Seeing, row: Row) -> RootEvent | None:
     envelope = {**read_envelope(row), "type": row.type}
     data = data_reader(type, None, seeing.filters.types)(row.data)
     return RootEvent(filters=seeing.filters, type=row.type, envelope=envelope, data=data)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Why something is visible to a subscription or not, in words and as JSON: both epochs, every dimension, every part.
+
+_MOST_PARTS = 20
+
+
+def explanation_lines(what: str, why: EventVisibilityExplanation) -> str:
+    """The answer as lines of text; ``what`` says what is asked about."""
+    if why.side is not None:
+        assert why.own.now is not None
+        return "\n".join((what, explain_text(why.own.now)))
+    return "\n".join(
+        (f"{what}{_epochs(why.own, why.epoch)}", *_lines(why.own), *_parts(why), _verdict(why), *_release(why))
+    )
+
+
+def explanation_as_json(what: dict[str, Any], why: EventVisibilityExplanation) -> dict[str, Any]:
+    found = {**what, "visible": why.visible, "side": why.side}
+    if why.side is not None:
+        assert why.own.now is not None
+        return {**found, "dimensions": explained_as_json(why.own.now)["dimensions"]}
+    return {
+        **found,
+        "epoch": why.epoch,
+        "itself": _as_json(why.own),
+        "parts": [_as_json(each) for each in why.parts],
+        "release": {"policy": why.policy, "dimensions": list(why.held_back_in)} if why.held_back_in else None,
+    }
+
+
+def _as_json(each: StampDecision) -> dict[str, Any]:
+    return {
+        "visible": each.visible,
+        "tags": None if each.tags is None else each.tags.as_json(),
+        "stamped": each.epoch,
+        "released": sorted(each.released),
+        "then": None if each.then is None else explained_as_json(each.then),
+        "now": None if each.now is None else explained_as_json(each.now),
+    }
+
+
+def _epochs(own: StampDecision, epoch: int) -> str:
+    if own.epoch is None:
+        return f"  in epoch {epoch}" if epoch > 0 else ""
+    if own.then is None or own.now is None:
+        return f"  stamped in epoch {own.epoch}" + (f", now {epoch}" if own.epoch != epoch else "")
+    agree = {
+        (True, False): "visible then, not now",
+        (False, True): "not visible then: what is opened later does not reach back",
+    }.get((own.then.visible, own.now.visible), "same answer in both")
+    return f"  stamped in epoch {own.epoch}, now {epoch} ({agree})"
+
+
+def _lines(each: StampDecision) -> Iterator[str]:
+    if each.tags is None:
+        yield "it came under no known advertisement: only operators see it, and whoever sent it"
+    elif each.epoch is not None and each.then is None:
+        yield f"what the scopes of epoch {each.epoch} were is not known any more: nobody sees it"
+    elif each.shown is not None:
+        yield from dimension_lines(each.shown) or ["there are no scopes"]
+
+
+def _parts(why: EventVisibilityExplanation) -> Iterator[str]:
+    if not why.parts:
+        return
+    yield f"it was made of what has {'this stamp' if len(why.parts) == 1 else f'these {len(why.parts)} stamps'}:"
+    # What keeps it from being seen comes first.
+    for each in sorted(why.parts, key=lambda part: part.visible)[:_MOST_PARTS]:
+        released = f", released in {', '.join(sorted(each.released))}" if each.released else ""
+        verdict = "visible" if each.visible else "NOT VISIBLE"
+        yield f"   {_tags(each.tags)}{_epochs(each, why.epoch)}{released}  {verdict}"
+        if not each.visible:
+            yield from (indent(line, "      ") for line in _lines(each))
+    if len(why.parts) > _MOST_PARTS:
+        yield f"   … {len(why.parts) - _MOST_PARTS} more"
+
+
+def _release(why: EventVisibilityExplanation) -> Iterator[str]:
+    if dimensions := why.held_back_in:
+        form = f"{{ policy: {why.policy}, dimensions: [{', '.join(dimensions)}], keep: [ … ], by: … }}"
+        yield f"an administrator of {' and '.join(dimensions)} can release what comes of {why.policy}, from then on:"
+        yield f"   in scopes.yaml, under releases:  - {form}"
+
+
+def about_event(row: Row) -> tuple[str, dict[str, Any]]:
+    """What is asked about, for people and for programs."""
+    came = row.ad or row.client
+    about = {"event": row.id, "key": row.key, "type": row.type, "from": came, "advertisement": row.ad or None}
+    return f"event {row.id}  {row.type}  from {came}", about
+
+
+def about_sample(advertisement: str, type: str) -> tuple[str, dict[str, Any]]:
+    about = {"event": None, "key": None, "type": type, "from": advertisement, "advertisement": advertisement}
+    return f"an event as in the sample  {type}  from {advertisement}", about
+
+
+def _verdict(why: EventVisibilityExplanation) -> str:
+    hidden = sum(not each.visible for each in why.parts)
+    if why.own.visible and hidden:
+        some = f"{hidden} of these {len(why.parts)} {'is' if hidden == 1 else 'are'} not"
+        return f"not visible: {'what it was made of is not' if len(why.parts) == 1 else some}"
+    if why.own.shown is None:
+        return "visible" if why.visible else "not visible"
+    return summary(why.own.shown)
+
+
+def _tags(tags: TagSet | None) -> str:
+    if tags is None:
+        return "no known tags"
+    named = ", ".join(f"{dimension} {tag}" for dimension, tag in tags.named)
+    rest = f"rest {ANY}" if tags.rest else ""
+    return ", ".join(filter(None, (named, rest))) or "nothing said"

@@ -15,46 +15,51 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from situ.catalogue import (
+from situ.contexts.lookup_tables import TableLookups, lookup_keys
+from situ.contexts.model import ROOT, Context, Direction, MissingValue, ReferenceState, former_root
+from situ.contexts.table import Contexts
+from situ.contexts.transform.converter import Converter
+from situ.contexts.transform.filter_rewrite import deferred_filter, rewrite_subscription
+from situ.contexts.transform.function_calls import FindRow, with_rows
+from situ.contexts.transform.round_trip import ShortcutPolicy, check_shortcut
+from situ.contexts.transform.transformation import Transformation, transformations
+from situ.event.data_reader import read_envelope
+from situ.event.failures import failed, is_of_event
+from situ.event.lines import encode_row
+from situ.event.row import OUTBOUND, BadRow, Origin, Row, errors_of
+from situ.lang.catalogue import (
     AFTER_TRANSFORMATION,
     NEVER_TRUE,
     NOT_EXECUTED,
     UNKNOWN_EVENT_CONTEXT,
     WILL_NOT_BE_EXECUTED,
 )
-from situ.deployment.foreseeing import foreseen_in, foreseen_out
-from situ.deployment.later import Decision
-from situ.deployment.memory import Held, Memory
-from situ.deployment.python_functions import PythonFunctions
-from situ.deployment.rows import Rows, keyed
-from situ.deployment.snapshot import Deployment
-from situ.deployment.wording import FEW, Worded, Wording, together
-from situ.errors import Code, Problem, Problems
-from situ.event.intake import Intake
-from situ.event.isolation import failed, is_of_event
-from situ.event.lines import encode_row
-from situ.event.row import OUTBOUND, Bad, Origin, Row, errors_of
-from situ.expr import tree
-from situ.expr.limits import Limits
-from situ.expr.runtime import FAILURES
-from situ.expr.scope import Definition
-from situ.expr.tree import Node
-from situ.interpretation.contexts import Contexts
-from situ.interpretation.convert import Converter
-from situ.interpretation.mediation import decided_later, mediate
-from situ.interpretation.model import ROOT, Context, Direction, Missing, State, former_root
-from situ.interpretation.rows import Find, with_rows
-from situ.interpretation.shortcut import Policy, shortcut
-from situ.interpretation.transformation import Transformation, transformations
+from situ.lang.expr import tree
+from situ.lang.expr.limits import ExpressionLimits
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.expr.scope import Definition
+from situ.lang.expr.tree import Node
+from situ.lang.problems import Code, Problem, Problems
+from situ.lang.types.lookup import no_way_in
+from situ.lang.types.table import RESERVED_EVENTS
+from situ.model.deployment import Deployment
+from situ.routing.delivery_groups import DeliveryGroup
+from situ.routing.model import Advertisement, ClientDeclaration, Subscription
 from situ.sources.table import Keyed
-from situ.subscription.model import Advertisement, Client, Subscription
-from situ.subscription.reading import read_envelope
-from situ.subscription.wanted import Group
-from situ.types.reserved import RESERVED_EVENTS
-from situ.types.undeclared import no_way_in
+from situ.stages.conversion_state import ConversionMemory, Held, PythonFunctions
+from situ.stages.decode import EventDecoder
+from situ.stages.interpret_out import (
+    FEW,
+    ConvertedDeliveries,
+    DeliveryConversion,
+    LateFilter,
+    group_by_type,
+    prefetch_inbound,
+    prefetch_outbound,
+)
 
 if TYPE_CHECKING:
-    from situ.subscription.routing import Routed, Routing
+    from situ.routing.routing_table import RoutedRows, RoutingTable
 
 STAGE = "interpret"
 MOST_EVENTS = 10_000
@@ -69,35 +74,35 @@ class Interpretation:
     """What the contexts of one deployment do. Equal to another if events and subscriptions mean the same under both."""
 
     contexts: Contexts
-    clients: Mapping[str, Client]
+    clients: Mapping[str, ClientDeclaration]
     functions: Mapping[str, Definition]
-    limits: Limits
+    limits: ExpressionLimits
     extra: _Extra
     ahead: timedelta
     size: int
     most: int = MOST_EVENTS
     """Events of a message."""
-    rows: Rows = field(default_factory=Rows)
+    rows: TableLookups = field(default_factory=TableLookups)
     """The tables in use, which the engine changes between two batches or messages."""
     python: PythonFunctions = field(default_factory=PythonFunctions)
     calls_python: bool = False
     suggests: bool = True
     """Whether whoever sends an event of an unknown type is told of types that are called nearly so."""
-    incoming: Memory = field(default_factory=Memory)
-    outgoing: Memory = field(default_factory=Memory)
+    incoming: ConversionMemory = field(default_factory=ConversionMemory)
+    outgoing: ConversionMemory = field(default_factory=ConversionMemory)
     """What conversions into root and out of it remember: the engine notes in both which events have come."""
     generation: int = 1
     """How many roots there were with the one of now: each that was replaced is a context."""
-    shortcuts: str = Policy.SAFE
+    shortcuts: str = ShortcutPolicy.SAFE
     """When events reach those of their own context as they were sent."""
     _ways: dict[tuple[str, Direction], Mapping[str, Transformation]] = field(default_factory=dict)
     _converters: dict[tuple[str, bool, str], Converter | None] = field(default_factory=dict)
     """By context, whether it is the way in, and the event type. Looked up for every event: enumerations hash slowly."""
     _refused: dict[Converter, tuple[Problem, ...]] = field(default_factory=dict)
     """Why engines do not execute one; empty: they do."""
-    _intakes: dict[str, Intake] = field(default_factory=dict)
+    _intakes: dict[str, EventDecoder] = field(default_factory=dict)
     _nodes: dict[str, Mapping[str, Node]] = field(default_factory=dict)
-    _decisions: dict[tuple[str, tuple[str, ...], str, str], Decision | None] = field(default_factory=dict)
+    _decisions: dict[tuple[str, tuple[str, ...], str, str], LateFilter | None] = field(default_factory=dict)
     _kept: dict[tuple[str, str], bool] = field(default_factory=dict)
     _textless: dict[tuple[str, str], bool] = field(default_factory=dict)
 
@@ -193,7 +198,7 @@ class Interpretation:
 
     # ── into root ──
 
-    def decode(self, body: bytes, origin: Origin, *, bare: bool = False) -> list[Row | Bad]:
+    def decode(self, body: bytes, origin: Origin, *, bare: bool = False) -> list[Row | BadRow]:
         """The events of a message, each of a type that its context has or with the reasons why it is none.
 
         ``bare``: they go on to :meth:`into_root` next. Until then those have no text that need none for that.
@@ -201,7 +206,7 @@ class Interpretation:
         intake = self._intakes.get(origin.context)
         if intake is None:
             context = self.contexts.get(origin.context) or self.contexts.root
-            intake = Intake(
+            intake = EventDecoder(
                 context.types,
                 extra=self.extra,
                 ahead=self.ahead,
@@ -215,7 +220,7 @@ class Interpretation:
         if origin.context == ROOT or self.knows(origin.context):
             return rows
         unknown = errors_of([UNKNOWN_EVENT_CONTEXT(context=origin.context)])
-        return [msgspec.structs.replace(row, errors=unknown) if isinstance(row, Bad) else row for row in rows]
+        return [msgspec.structs.replace(row, errors=unknown) if isinstance(row, BadRow) else row for row in rows]
 
     def advertised(self, each: Advertisement) -> Advertisement:
         """An advertisement in root's terms. One whose type has no way there stays as it is: so do its events."""
@@ -224,22 +229,22 @@ class Interpretation:
         way = None if context is None else self._ways_of(context, Direction.IN).get(each.type)
         return each if way is None else replace(each, type=way.target.name)
 
-    def into_root(self, rows: list[Row | Bad]) -> list[Row | Bad]:
+    def into_root(self, rows: list[Row | BadRow]) -> list[Row | BadRow]:
         """The events of one message, all of one context, in root's terms."""
         if not rows or rows[0].context == ROOT:
             return rows
-        with foreseen_in(self, [rows]):
+        with prefetch_inbound(self, [rows]):
             ways: dict[str, tuple[Converter, str, bool]] = {}
             if len(rows) < FEW:
                 return [self._row_into_root(row, ways) if isinstance(row, Row) else row for row in rows]
             good = [row for row in rows if isinstance(row, Row)]
-            by_type = together(good, [row.type for row in good])
+            by_type = group_by_type(good, [row.type for row in good])
             left = {id(row) for some in by_type.values() for row in self._structs_into_root(some)}
             if not left:
                 return rows
             return [self._row_into_root(row, ways) if isinstance(row, Row) and id(row) in left else row for row in rows]
 
-    def _row_into_root(self, row: Row, ways: dict[str, tuple[Converter, str, bool]]) -> Row | Bad:
+    def _row_into_root(self, row: Row, ways: dict[str, tuple[Converter, str, bool]]) -> Row | BadRow:
         type, data, value = row.type, row.data, row.value
         try:
             return self._into_root(row, ways)
@@ -283,7 +288,7 @@ class Interpretation:
             self._textless[key] = converted and not self._keeps(context, type)
         return self._textless[key]
 
-    def _into_root(self, row: Row, ways: dict[str, tuple[Converter, str, bool]]) -> Row | Bad:
+    def _into_root(self, row: Row, ways: dict[str, tuple[Converter, str, bool]]) -> Row | BadRow:
         """``ways`` are those that events of this message took so far, by type."""
         found = ways.get(row.type)
         if found is None:
@@ -309,7 +314,7 @@ class Interpretation:
                 pass  # slowly: all that is wrong is said
         row.data, row.value = row.data or _encode(row.value), None
         text = self._text(way, row)
-        if isinstance(text, Bad):
+        if isinstance(text, BadRow):
             return text
         row.data, row.type = text, target
         return row
@@ -324,22 +329,24 @@ class Interpretation:
 
     def _takes_shortcut(self, context: Context, type: str) -> bool:
         inbound, outbound = (self._ways_of(context, direction) for direction in Direction)
-        found = shortcut(inbound.get(type), outbound, keeps_extra=self.extra == "keep")
+        found = check_shortcut(inbound.get(type), outbound, keeps_extra=self.extra == "keep")
         changed = found.comes_back and not outbound[inbound[type].target.name].is_identity
         return changed and found.taken(self.shortcuts)
 
     # ── out of root ──
 
-    def worded(self, rows: Sequence[Row], lines: Sequence[bytes], routed: Routed, routing: Routing) -> Worded:
+    def worded(
+        self, rows: Sequence[Row], lines: Sequence[bytes], routed: RoutedRows, routing: RoutingTable
+    ) -> ConvertedDeliveries:
         """What is delivered of these rows, whose lines in root's terms are given; converted once for each context."""
         if len(self.contexts) == 1:
-            return Worded(
+            return ConvertedDeliveries(
                 durable=[(index, group, lines[index]) for index, group in routed.durable],
                 live=[(index, client, names, lines[index]) for index, client, names in routed.live],
                 bad=tuple(routed.bad),
             )
-        with foreseen_out(self, [(rows, routed)], routing):
-            return Wording(self, rows, lines).all(routed, routing, decide=self.decides_late)
+        with prefetch_outbound(self, [(rows, routed)], routing):
+            return DeliveryConversion(self, rows, lines).all(routed, routing, decide=self.decides_late)
 
     def original(self, row: Row, context: str) -> tuple[str, bytes] | None:
         """Type and data as they were sent, if they are at hand and were sent in the very terms of this context."""
@@ -347,10 +354,10 @@ class Interpretation:
             return None
         return row.sent
 
-    def out_of_root(self, row: Row, context: str) -> Row | Bad:
+    def out_of_root(self, row: Row, context: str) -> Row | BadRow:
         """An event in the terms of a context."""
         found = self.in_terms(row, context)
-        if isinstance(found, Bad):
+        if isinstance(found, BadRow):
             return found
         return row if found is None else msgspec.structs.replace(row, type=found[0], data=found[1], value=None)
 
@@ -358,7 +365,7 @@ class Interpretation:
         way = self.converter(context, Direction.OUT, type)
         return None if way is None or way.is_identity or way.needs_envelope else way
 
-    def in_terms(self, row: Row, context: str) -> tuple[str, bytes] | Bad | None:
+    def in_terms(self, row: Row, context: str) -> tuple[str, bytes] | BadRow | None:
         """Type and data in the terms of a context; None if they are what they are in root."""
         try:
             return self._in_terms(row, context)
@@ -367,7 +374,7 @@ class Interpretation:
         except Exception as error:  # noqa: BLE001 - of this event, and of no other
             return msgspec.structs.replace(failed(row, OUTBOUND, error), context=context)
 
-    def _in_terms(self, row: Row, context: str) -> tuple[str, bytes] | Bad | None:
+    def _in_terms(self, row: Row, context: str) -> tuple[str, bytes] | BadRow | None:
         way = self._converters.get((context, False, row.type)) or self.converter(context, Direction.OUT, row.type)
         if way is None:
             assert row.type in RESERVED_EVENTS, "only what is available in a context is matched for it"
@@ -375,26 +382,26 @@ class Interpretation:
         if way.is_identity:
             return None
         found = self._text(way, row)
-        if isinstance(found, Bad):
+        if isinstance(found, BadRow):
             return msgspec.structs.replace(found, context=way.transformation.context, stage=OUTBOUND)
         return way.transformation.target.name, found
 
     # ── subscriptions ──
 
-    def decision(self, asked: Group | Subscription, type: str) -> Decision | None:
+    def decision(self, asked: DeliveryGroup | Subscription, type: str) -> LateFilter | None:
         """What is asked of events of a root type only after routing; None if they are decided by then."""
         key = (asked.context, asked.types, asked.where, type)
         if key not in self._decisions:
             self._decisions[key] = self._decision(asked, type)
         return self._decisions[key]
 
-    def _decision(self, asked: Group | Subscription, type: str) -> Decision | None:
+    def _decision(self, asked: DeliveryGroup | Subscription, type: str) -> LateFilter | None:
         context = self.contexts.get(asked.context) if asked.context != ROOT else None
         ways = self._ways_of(context, Direction.OUT) if context is not None else {}
         way = ways.get(type)
         if context is None or way is None or way.execution == "native":
             return None
-        later = decided_later(
+        later = deferred_filter(
             asked.types,
             asked.where,
             context,
@@ -404,7 +411,7 @@ class Interpretation:
             node=self._nodes_of(context, ways).get(type),
             whole=with_rows(way.node, way.externals, self._finders(way)),
         )
-        return None if later is None else Decision.of(way, later.condition)
+        return None if later is None else LateFilter.of(way, later.condition)
 
     def observations(self, subscription: Subscription) -> Iterable[Problem]:
         """What is to say about how a subscription that can be had is decided."""
@@ -425,7 +432,7 @@ class Interpretation:
         if context is None:
             context = Context(id=subscription.context)  # it sees nothing: the subscription is refused for that
         outbound = self._ways_of(context, Direction.OUT)
-        return mediate(
+        return rewrite_subscription(
             subscription.id,
             subscription.types,
             subscription.where,
@@ -448,7 +455,7 @@ class Interpretation:
 
     # ── ways ──
 
-    def _text(self, way: Converter, row: Row) -> bytes | Bad:
+    def _text(self, way: Converter, row: Row) -> bytes | BadRow:
         """The data of a row in the terms of the other side."""
         envelope = _NOTHING
         if way.needs_envelope:
@@ -463,7 +470,7 @@ class Interpretation:
         except FAILURES:
             return _bad(row, way.text_faults(read_envelope(row), row.data), way.transformation.plan)
 
-    def _finders(self, way: Transformation) -> dict[str, Find]:
+    def _finders(self, way: Transformation) -> dict[str, FindRow]:
         memory = self.incoming if way.direction is Direction.IN else self.outgoing
         return {**self.rows.finders(way), **self.python.finders(way), **memory.finders(way)} if way.externals else {}
 
@@ -481,7 +488,7 @@ class Interpretation:
         named = None if contexts is None else {each.partition("@")[0] for each in contexts}
         directions = Direction if named is None else (Direction.OUT,)
         found = (each for each in self.contexts if each.id not in self.contexts.faulty and looks_up(each))
-        return keyed(
+        return lookup_keys(
             way
             for each in found
             if named is None or each.id in named
@@ -510,7 +517,11 @@ def not_executed(way: Transformation, code: Code) -> Iterable[Problem]:
     """What a transformation needs and engines do not do: wait on the way in, where others wait for what is stored."""
     found: dict[str, str] = {}
     for each in way.externals.values():
-        if isinstance(each.of, State) and each.function.missing is Missing.HOLD and way.direction is Direction.IN:
+        if (
+            isinstance(each.of, ReferenceState)
+            and each.function.missing is MissingValue.HOLD
+            and way.direction is Direction.IN
+        ):
             found.setdefault(each.function.name, "holds events on their way into root")
     for function, what in found.items():
         yield code(type=way.source.name, context=way.context, function=function, what=what)
@@ -526,8 +537,8 @@ def remembers(context: Context) -> bool:
     return context.id != ROOT and any(each.states for above in context.chain for each in above.functions.values())
 
 
-def _bad(row: Row, problems: Iterable[Problem], plan: str = "") -> Bad:
-    return Bad(
+def _bad(row: Row, problems: Iterable[Problem], plan: str = "") -> BadRow:
+    return BadRow(
         plan=plan,
         pos=row.pos,
         client=row.client,

@@ -1,33 +1,72 @@
-"""Deliveries in the terms of those who get them: each event is put in the terms of a context once.
+"""What a subscription asks of an event only after routing, because Python or memory has a say in it.
 
-Which events are wanted was decided by routing, but for filters that had to wait for what Python or memory gives.
+The parts of a filter that need neither are asked of root events by the index, and route; this decides about what they
+let through.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from situ.deployment.later import Decision
-from situ.deployment.memory import Held
-from situ.event.isolation import failed, is_of_event
-from situ.event.row import OUTBOUND, Bad, Row
-from situ.expr.runtime import FAILURES
-from situ.interpretation.convert import Converter
-from situ.interpretation.json_structs import StructPlan
-from situ.interpretation.model import ROOT
-from situ.subscription.model import Subscription
-from situ.subscription.wanted import Group
+from situ.contexts.model import ROOT, Direction, TableLookup
+from situ.contexts.transform.converter import Converter
+from situ.contexts.transform.json_struct import StructPlan
+from situ.contexts.transform.transformation import Transformation
+from situ.event.data_reader import data_reader, read_envelope
+from situ.event.failures import failed, is_of_event
+from situ.event.row import OUTBOUND, BadRow, Row
+from situ.lang.expr.emit.python import compile_test
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.expr.tree import Node
+from situ.routing.delivery_groups import DeliveryGroup
+from situ.routing.filter import Filter
+from situ.routing.model import Subscription
+from situ.stages.conversion_state import Held, PythonFunctions
 
 if TYPE_CHECKING:
-    from situ.subscription.routing import Routed, Routing
+    from situ.routing.routing_table import RoutedRows, RoutingTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LateFilter:
+    """A condition on root events of one type. ``reasons`` are, in words, what it reads that nobody knows before."""
+
+    reasons: str
+    _test: Callable[[Mapping[str, Any], Any], Any] = field(repr=False)
+    _read: Callable[[bytes], Any] = field(repr=False)
+
+    @classmethod
+    def of(cls, way: Transformation, condition: Node) -> LateFilter:
+        functions = sorted(
+            {each.function.name for each in way.externals.values() if not isinstance(each.of, TableLookup)}
+        )
+        return cls(
+            reasons=f"what {' and '.join(f'`{name}`' for name in functions)} gives",
+            _test=compile_test(condition, ("event", "data")).call,
+            _read=data_reader(way.source, Filter(way.source.name, condition).data, way.types),
+        )
+
+    def wants(self, row: Row) -> bool | None:
+        """Whether it lets the event through; None if that cannot be told, because a function fails or waits."""
+        try:
+            return bool(self._test(read_envelope(row), self._read(row.data)))
+        except (*FAILURES, Held):
+            return None
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Deliveries in the terms of those who get them: each event is put in the terms of a context once.
+#
+# Which events are wanted was decided by routing, but for filters that had to wait for what Python or memory gives.
 
 FEW = 8
 """Events below this number are converted one by one: to see which belong together costs more than it saves."""
@@ -39,24 +78,24 @@ _DATA = b',"data":'
 _LONG = len(_DATA)
 
 
-class Speaker(Protocol):
+class OutboundConverter(Protocol):
     """Puts single events in the terms of contexts."""
 
     def original(self, row: Row, context: str) -> tuple[str, bytes] | None: ...
 
-    def in_terms(self, row: Row, context: str) -> tuple[str, bytes] | Bad | None: ...
+    def in_terms(self, row: Row, context: str) -> tuple[str, bytes] | BadRow | None: ...
 
     def plain_way(self, context: str, type: str) -> Converter | None:
         """The converter of a root event type that needs nothing but the data; None if there is more to it."""
 
-    def decision(self, asked: Group | Subscription, type: str) -> Decision | None: ...
+    def decision(self, asked: DeliveryGroup | Subscription, type: str) -> LateFilter | None: ...
 
     def version_of(self, context: str) -> str:
         """The context as events are stamped with it, ``us@2``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worded:
+class ConvertedDeliveries:
     """Deliveries in the terms of those who get them, in the order of the rows, each with the line that is delivered.
 
     ``durable`` are places of rows and ids of groups; ``live`` places of rows, clients, and the names of those of their
@@ -67,18 +106,18 @@ class Worded:
 
     durable: Sequence[tuple[int, str, bytes]]
     live: Sequence[tuple[int, str, str, bytes]]
-    bad: tuple[Bad, ...] = ()
+    bad: tuple[BadRow, ...] = ()
     held: tuple[tuple[int, str, datetime], ...] = ()
     """Places of rows and contexts for which a conversion waits for a reference, and until when."""
     originals: Mapping[str, int] = field(default_factory=dict)
     converted: Mapping[str, int] = field(default_factory=dict)
 
 
-class Wording:
+class DeliveryConversion:
     """The lines of some rows in the terms of whoever asks, each made once."""
 
-    def __init__(self, interpretation: Speaker, rows: Sequence[Row], lines: Sequence[bytes]) -> None:
-        self.bad: list[Bad] = []
+    def __init__(self, interpretation: OutboundConverter, rows: Sequence[Row], lines: Sequence[bytes]) -> None:
+        self.bad: list[BadRow] = []
         self.held: list[tuple[int, str, datetime]] = []
         self.originals: Counter[str] = Counter()
         self._interpretation = interpretation
@@ -88,7 +127,7 @@ class Wording:
         self._plain: dict[tuple[str, str], Converter | None] = {}
         self._decided: dict[tuple[int, str, tuple[str, ...], str], bool] = {}
 
-    def all(self, routed: Routed, routing: Routing, *, decide: bool) -> Worded:
+    def all(self, routed: RoutedRows, routing: RoutingTable, *, decide: bool) -> ConvertedDeliveries:
         """What is delivered; ``decide``: some filters had to wait."""
         self.bad += routed.bad
         if decide:
@@ -113,8 +152,10 @@ class Wording:
         ]
         return self._worded(durable, live)
 
-    def _worded(self, durable: list[tuple[int, str, bytes]], live: list[tuple[int, str, str, bytes]]) -> Worded:
-        return Worded(
+    def _worded(
+        self, durable: list[tuple[int, str, bytes]], live: list[tuple[int, str, str, bytes]]
+    ) -> ConvertedDeliveries:
+        return ConvertedDeliveries(
             durable=durable,
             live=live,
             bad=tuple(self.bad),
@@ -130,7 +171,7 @@ class Wording:
         }
         return {context: number for context, number in numbers.items() if number}
 
-    def _one_by_one(self, routed: Routed, routing: Routing) -> Worded:
+    def _one_by_one(self, routed: RoutedRows, routing: RoutingTable) -> ConvertedDeliveries:
         groups = routing.groups
         durable = [
             (index, group, line)
@@ -146,7 +187,10 @@ class Wording:
         return self._worded(durable, live)
 
     def _make_all(
-        self, routed: Routed, groups: Mapping[str, str], clients: Mapping[tuple[str, str], Iterable[tuple[str, str]]]
+        self,
+        routed: RoutedRows,
+        groups: Mapping[str, str],
+        clients: Mapping[tuple[str, str], Iterable[tuple[str, str]]],
     ) -> None:
         """Make the lines that are wanted, those of a context one after the other."""
         wanted: dict[str, list[int]] = {context: [] for context in groups.values()}
@@ -180,7 +224,7 @@ class Wording:
         """Put the rows at these places in the terms of a context."""
         rows, made = self._rows, self._made.setdefault(context, {})
         new = [index for index in dict.fromkeys(places) if index not in made]
-        for type, some in together(new, [rows[index].type for index in new]).items():
+        for type, some in group_by_type(new, [rows[index].type for index in new]).items():
             way = self._way(context, type)
             if way is not None and way.structs is not None:
                 self._from_structs(way, way.structs, some, context)
@@ -240,7 +284,7 @@ class Wording:
         return self._plain[key]
 
     def _line(self, index: int, row: Row, context: str) -> bytes | None:
-        found: tuple[str, bytes] | Bad | None = None
+        found: tuple[str, bytes] | BadRow | None = None
         if row.sent is not None and (found := self._interpretation.original(row, context)) is not None:
             self.originals[context] += 1
         else:
@@ -249,13 +293,13 @@ class Wording:
             except Held as held:
                 self.held.append((index, context, held.until))
                 return None
-        if isinstance(found, Bad):
+        if isinstance(found, BadRow):
             self.bad.append(found)
             return None
         type, data = (row.type, row.data) if found is None else found
         return _reworded(self._lines[index], row, type, data, self._interpretation.version_of(context))
 
-    def _without_refused(self, routed: Routed, routing: Routing) -> Routed:
+    def _without_refused(self, routed: RoutedRows, routing: RoutingTable) -> RoutedRows:
         """Without those whose filters, which had to wait for Python, do not let the rows through."""
         durable = [each for each in routed.durable if self._wants(each[0], routing.groups[each[1]])]
         live = [
@@ -265,7 +309,7 @@ class Wording:
         ]
         return replace(routed, durable=durable, live=live)
 
-    def _wants(self, index: int, asked: Group | Subscription) -> bool:
+    def _wants(self, index: int, asked: DeliveryGroup | Subscription) -> bool:
         key = (index, asked.context, asked.types, asked.where)
         if key not in self._decided:
             try:
@@ -279,12 +323,12 @@ class Wording:
             self._decided[key] = bool(wants)
         return self._decided[key]
 
-    def _failed(self, index: int, context: str, error: Exception) -> Bad:
+    def _failed(self, index: int, context: str, error: Exception) -> BadRow:
         row = self._rows[index]
         return msgspec.structs.replace(failed(row, OUTBOUND, error), context=context)
 
 
-def together(those: list[_T], types: list[str]) -> dict[str, list[_T]]:
+def group_by_type(those: list[_T], types: list[str]) -> dict[str, list[_T]]:
     """What is of one type, in the order in which it comes."""
     if len(set(types)) == 1:
         return {types[0]: those}
@@ -320,11 +364,11 @@ def _typed(name: str) -> bytes:
     return b',"type":%b' % msgspec.json.encode(name)
 
 
-def _asked(client: str, name: str, routing: Routing) -> Subscription:
+def _asked(client: str, name: str, routing: RoutingTable) -> Subscription:
     return routing.subscriptions[f"{client}/{name}"]
 
 
-def _by_context(client: str, names: str, routing: Routing) -> Iterable[tuple[str, str]]:
+def _by_context(client: str, names: str, routing: RoutingTable) -> Iterable[tuple[str, str]]:
     """The subscriptions of a client, joined by commas, apart by context."""
     found: dict[str, list[str]] = {}
     for name in names.split(","):
@@ -332,7 +376,7 @@ def _by_context(client: str, names: str, routing: Routing) -> Iterable[tuple[str
     return ((context, ",".join(own)) for context, own in found.items())
 
 
-def pairs(routed: Routed, routing: Routing) -> Iterable[tuple[int, Group | Subscription]]:
+def pairs(routed: RoutedRows, routing: RoutingTable) -> Iterable[tuple[int, DeliveryGroup | Subscription]]:
     """Places of rows and who asked for them."""
     for index, group in routed.durable:
         yield index, routing.groups[group]
@@ -340,6 +384,81 @@ def pairs(routed: Routed, routing: Routing) -> Iterable[tuple[int, Group | Subsc
         yield from ((index, _asked(client, name, routing)) for name in names.split(","))
 
 
-def context_of(client: str, names: str, routing: Routing) -> str:
+def context_of(client: str, names: str, routing: RoutingTable) -> str:
     """The context of subscriptions of a client that are delivered to together."""
     return routing.subscriptions[f"{client}/{names.partition(',')[0]}"].context
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Which values Python functions will be asked for by a batch of events, found out before it is converted.
+#
+# What converts and decides is run once for nothing but that; see :mod:`situ.stages.conversion_state`.
+
+_NO_PREFETCH = nullcontext()
+
+
+class PrefetchSource(Protocol):
+    """Converts events and decides about them, and may ask Python functions for that."""
+
+    @property
+    def python(self) -> PythonFunctions: ...
+
+    @property
+    def calls_python(self) -> bool: ...
+
+    def converter(self, context: str, direction: Direction, type: str) -> Converter | None: ...
+
+    def decision(self, asked: DeliveryGroup | Subscription, type: str) -> LateFilter | None: ...
+
+
+def prefetch_inbound(
+    asking: PrefetchSource, messages: Iterable[Sequence[Row | BadRow]]
+) -> AbstractContextManager[None]:
+    """Within, Python functions have been called for all of these events that are on their way into root."""
+    if not asking.calls_python:
+        return _NO_PREFETCH
+    return asking.python.together(
+        partial(way.text, read_envelope(row), row.data)
+        for rows in messages
+        for row in rows
+        if isinstance(row, Row) and row.context != ROOT
+        if (way := asking.converter(row.context, Direction.IN, row.type)) is not None and _calls(way)
+    )
+
+
+def prefetch_outbound(
+    asking: PrefetchSource, messages: Sequence[tuple[Sequence[Row], RoutedRows]], routing: RoutingTable
+) -> AbstractContextManager[None]:
+    """Within, Python functions have been called for all of these events and the contexts they are for."""
+    if not asking.calls_python:
+        return _NO_PREFETCH
+    decisions = (
+        partial(later.wants, rows[index])
+        for rows, routed in messages
+        for index, asked in pairs(routed, routing)
+        if (later := asking.decision(asked, rows[index].type)) is not None
+    )
+    conversions = (
+        partial(way.text, read_envelope(rows[index]), rows[index].data)
+        for rows, routed in messages
+        for index, context in _wanted_in(asking, rows, routed, routing)
+        if (way := asking.converter(context, Direction.OUT, rows[index].type)) is not None and _calls(way)
+    )
+    return asking.python.together(decisions, conversions)
+
+
+def _wanted_in(
+    asking: PrefetchSource, rows: Sequence[Row], routed: RoutedRows, routing: RoutingTable
+) -> Iterable[tuple[int, str]]:
+    """Places of rows and the contexts in which somebody wants them, each once."""
+    found: dict[tuple[int, str], None] = {}
+    for index, asked in pairs(routed, routing):
+        if asked.context != ROOT and (index, asked.context) not in found:
+            later = asking.decision(asked, rows[index].type)
+            if later is None or later.wants(rows[index]) is not False:
+                found[index, asked.context] = None
+    return found
+
+
+def _calls(way: Converter) -> bool:
+    return any(each.of is None for each in way.transformation.externals.values())

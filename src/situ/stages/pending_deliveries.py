@@ -13,22 +13,22 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from situ.deployment.memory import Memory
-from situ.deployment.plan import Plan
-from situ.deployment.shaping import Shaped
-from situ.deployment.wording import Worded, context_of
 from situ.event.lines import bare_line, decode_line, stamped_line
 from situ.event.row import Row
-from situ.subscription.routing import Routed, Routing
+from situ.routing.routing_table import RoutedRows, RoutingTable
+from situ.stages.conversion_state import ConversionMemory
+from situ.stages.interpret_out import ConvertedDeliveries, context_of
+from situ.stages.plan import Plan
+from situ.stages.shape import ShapedDeliveries
 
-Shape = Callable[[Sequence[Row], Sequence[bytes], Routed], Shaped]
+Shape = Callable[[Sequence[Row], Sequence[bytes], RoutedRows], ShapedDeliveries]
 _NOBODY: frozenset[str] = frozenset()
 MOST = 10_000
 """Events that wait at a time; beyond that the one that has waited for longest is decided at once."""
 
 
 @dataclass(slots=True)
-class Tag:
+class DeliveryTag:
     """A message, for whoever has to know when all of it is delivered."""
 
     waiting: int = 0
@@ -39,25 +39,25 @@ class _Waiting:
     row: Row
     line: bytes
     until: datetime | None
-    tag: Tag
+    tag: DeliveryTag
     shaped: frozenset[str] = frozenset()
     """Those of its addressees that have a shape and are to get it: they are not asked again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ReadyDeliveries:
     """Deliveries that are to be made now, of the message that ``tag`` stands for."""
 
     rows: Sequence[Row]
-    worded: Worded
-    tag: Tag
+    worded: ConvertedDeliveries
+    tag: DeliveryTag
 
 
 @dataclass(slots=True)
-class Holding:
+class PendingDeliveries:
     """What waits in one engine, for the conversions that ask ``memory``."""
 
-    memory: Memory
+    memory: ConversionMemory
     _queues: dict[tuple[str, str], deque[_Waiting]] = field(default_factory=dict)
     _tried: tuple[int, datetime | None] = (0, None)
 
@@ -69,31 +69,31 @@ class Holding:
         rows: Sequence[Row],
         lines: Sequence[bytes],
         plan: Plan,
-        tag: Tag | None = None,
+        tag: DeliveryTag | None = None,
         shape: Shape | None = None,
-    ) -> Iterator[Said]:
+    ) -> Iterator[ReadyDeliveries]:
         """What is delivered now that these events have come: of them, and before that of those that have waited.
 
         A message counts as waiting until whoever delivers asks for what comes next. ``shape`` is what stage shape does
         to deliveries.
         """
-        tag = tag or Tag()
+        tag = tag or DeliveryTag()
         self.memory.note(rows)
         yield from self._released(plan)
         routed = plan.routing.route(rows, queued=True)
         if shape is not None:
             yield from self.say(shape(rows, lines, routed), plan, tag)
         else:
-            yield from self.say(Shaped(rows=rows, lines=lines, routed=routed), plan, tag)
+            yield from self.say(ShapedDeliveries(rows=rows, lines=lines, routed=routed), plan, tag)
 
-    def say(self, shaped: Shaped, plan: Plan, tag: Tag) -> Iterator[Said]:
+    def say(self, shaped: ShapedDeliveries, plan: Plan, tag: DeliveryTag) -> Iterator[ReadyDeliveries]:
         """What is delivered now of these deliveries."""
         rows, lines, routed = shaped.rows, shaped.lines, shaped.routed
         special = _shaped(routed, plan)
         routed = self._in_turn(rows, lines, routed, plan.routing, tag, special)
         worded = plan.interpretation.worded(rows, lines, routed, plan.routing)
         worded = self._without_held(rows, lines, worded, plan.routing, tag, special)
-        yield Said(rows=rows, worded=worded, tag=tag)
+        yield ReadyDeliveries(rows=rows, worded=worded, tag=tag)
         while len(self) > MOST:
             yield from self._forced(plan)
 
@@ -101,16 +101,16 @@ class Holding:
         self,
         rows: Sequence[Row],
         lines: Sequence[bytes],
-        routed: Routed,
-        routing: Routing,
-        tag: Tag,
+        routed: RoutedRows,
+        routing: RoutingTable,
+        tag: DeliveryTag,
         special: Mapping[int, frozenset[str]],
-    ) -> Routed:
+    ) -> RoutedRows:
         """Without deliveries for which others of the same producer wait: those get in line."""
         if not self._queues:
             return routed
         behind: dict[tuple[int, str], None] = {}
-        kept = Routed(bad=routed.bad)
+        kept = RoutedRows(bad=routed.bad)
         for index, group in routed.durable:
             context = routing.groups[group].context
             if (context, rows[index].client) in self._queues:
@@ -135,11 +135,11 @@ class Holding:
         self,
         rows: Sequence[Row],
         lines: Sequence[bytes],
-        worded: Worded,
-        routing: Routing,
-        tag: Tag,
+        worded: ConvertedDeliveries,
+        routing: RoutingTable,
+        tag: DeliveryTag,
         special: Mapping[int, frozenset[str]],
-    ) -> Worded:
+    ) -> ConvertedDeliveries:
         """What was made, but for what has to wait and, in the same context, what comes after it."""
         if not worded.held:
             return worded
@@ -167,7 +167,7 @@ class Holding:
         return replace(worded, durable=durable, live=live, held=())
 
     def _wait(
-        self, context: str, row: Row, line: bytes, until: datetime | None, tag: Tag, shaped: frozenset[str]
+        self, context: str, row: Row, line: bytes, until: datetime | None, tag: DeliveryTag, shaped: frozenset[str]
     ) -> None:
         self._queues.setdefault((context, row.client), deque()).append(_Waiting(row, line, until, tag, shaped))
         tag.waiting += 1
@@ -175,7 +175,7 @@ class Holding:
 
     # ── letting go ──
 
-    def _released(self, plan: Plan) -> Iterator[Said]:
+    def _released(self, plan: Plan) -> Iterator[ReadyDeliveries]:
         """What need not wait any longer. It is tried only if something is new, or somebody's time is up."""
         noted, until = self._tried
         if not self._queues or (noted == self.memory.noted and (until is None or self.memory.latest < until)):
@@ -187,7 +187,7 @@ class Holding:
         heads = [queue[0].until for queue in self._queues.values()]
         self._tried = (self.memory.noted, min((each for each in heads if each is not None), default=None))
 
-    def _forced(self, plan: Plan) -> Iterator[Said]:
+    def _forced(self, plan: Plan) -> Iterator[ReadyDeliveries]:
         self.memory.holds = False
         try:
             said = self._attempt(next(iter(self._queues)), plan)
@@ -197,7 +197,7 @@ class Holding:
             yield said
             said.tag.waiting -= 1
 
-    def _attempt(self, key: tuple[str, str], plan: Plan) -> Said | None:
+    def _attempt(self, key: tuple[str, str], plan: Plan) -> ReadyDeliveries | None:
         """The first of a queue, if it can be delivered, or is found to be a dead letter."""
         queue = self._queues.get(key)
         if not queue:
@@ -213,7 +213,7 @@ class Holding:
         queue.popleft()
         if not queue:
             del self._queues[key]
-        return Said(rows=rows, worded=worded, tag=first.tag)
+        return ReadyDeliveries(rows=rows, worded=worded, tag=first.tag)
 
     # ── kept somewhere ──
 
@@ -233,10 +233,10 @@ class Holding:
             for text, pos, *shaped in kept:
                 line = text.encode()
                 row = decode_line(line, pos=pos)
-                self._wait(context, row, bare_line(row, line), None, Tag(), frozenset(shaped))
+                self._wait(context, row, bare_line(row, line), None, DeliveryTag(), frozenset(shaped))
 
 
-def _shaped(routed: Routed, plan: Plan) -> Mapping[int, frozenset[str]]:
+def _shaped(routed: RoutedRows, plan: Plan) -> Mapping[int, frozenset[str]]:
     """Who gets a row of those that have a shape, groups and subscriptions, by the place of the row."""
     if not plan.shapes.by_id:
         return {}
@@ -251,12 +251,12 @@ def _shaped(routed: Routed, plan: Plan) -> Mapping[int, frozenset[str]]:
     return {index: frozenset(each) for index, each in found.items()}
 
 
-def _as_decided(routed: Routed, shaped: frozenset[str], plan: Plan) -> Routed:
+def _as_decided(routed: RoutedRows, shaped: frozenset[str], plan: Plan) -> RoutedRows:
     """Without those who have a shape and were not to get this when it came."""
     shapes = plan.shapes
     if not shapes.by_id:
         return routed
-    found = Routed([each for each in routed.durable if each[1] not in shapes.groups or each[1] in shaped])
+    found = RoutedRows([each for each in routed.durable if each[1] not in shapes.groups or each[1] in shaped])
     for index, client, names in routed.live:
         own = [name for name in names.split(",") if (id := f"{client}/{name}") not in shapes.by_id or id in shaped]
         if own:
@@ -264,9 +264,9 @@ def _as_decided(routed: Routed, shaped: frozenset[str], plan: Plan) -> Routed:
     return found
 
 
-def _only(context: str, routed: Routed, routing: Routing) -> Routed:
+def _only(context: str, routed: RoutedRows, routing: RoutingTable) -> RoutedRows:
     """The deliveries in one context."""
-    found = Routed([each for each in routed.durable if routing.groups[each[1]].context == context])
+    found = RoutedRows([each for each in routed.durable if routing.groups[each[1]].context == context])
     for index, client, names in routed.live:
         own = [name for name in names.split(",") if routing.subscriptions[f"{client}/{name}"].context == context]
         if own:

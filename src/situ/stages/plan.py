@@ -1,28 +1,101 @@
-"""The plan of a deployment: what the stages of every engine need of it, compiled once.
+"""What advertisements promise of their events beside the type: filters, decided as those of subscriptions are.
 
-The same plan for all engines: they differ in where it runs, not in what it says.
+A filter in the terms of a context asks of root events what a subscription there would ask. One that nobody can decide,
+because the context does not see its own events, is true for none: what cannot be held to a promise is not let in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from situ.deployment.detecting import Detecting
-from situ.deployment.interpreting import Interpretation
-from situ.deployment.meeting import Meeting
-from situ.deployment.numbering import NO_NUMBERING
-from situ.deployment.promises import Promises
-from situ.deployment.reading import Reading
-from situ.deployment.seeing import Seeing
-from situ.deployment.shapes import Shapes
-from situ.deployment.showing import Showing
-from situ.deployment.snapshot import Deployment
-from situ.deployment.veiling import veil
-from situ.event.row import Bad, Row
-from situ.quality.whom import Whom
-from situ.subscription.routing import Routing, compile_routing
-from situ.subscription.stamp import Stamp
+from situ.event.message import EventKey
+from situ.event.row import BadRow, Origin, Row
+from situ.lang.problems import SituError
+from situ.model.deployment import Deployment
+from situ.quality.measurement.meter import MeasuredPublishers
+from situ.routing.advertisement_check import AdvertisementCheck
+from situ.routing.model import Advertisement, Subscription
+from situ.routing.routing_table import RoutedRows, RoutingTable, compile_routing
+from situ.scopes.stamp_codec import NO_NUMBERING
+from situ.stages.detect.detection_plan import DetectionPlan
+from situ.stages.detect.situation_events import SituationMeet
+from situ.stages.detect.step import PolicyReader
+from situ.stages.interpret import Interpretation
+from situ.stages.interpret_out import ConvertedDeliveries
+from situ.stages.shape import ShapePlan
+from situ.stages.type_visibility import TypeVisibility, redact_hidden_types
+from situ.stages.visibility import EventVisibility
+
+
+class AdvertisementFilters:
+    """The filters of the advertisements of one deployment."""
+
+    def __init__(
+        self, deployment: Deployment, interpretation: Interpretation, before: AdvertisementFilters | None = None
+    ) -> None:
+        self._deployment = deployment
+        self._interpretation = interpretation
+        self._routing: RoutingTable | None = before._routing if before is not None else None
+        self._asked: Mapping[str, Subscription] = {}
+        self._undecided: frozenset[str] = frozenset()
+        self.learn(deployment.advertisements)
+
+    @property
+    def promising(self) -> Collection[str]:
+        return self._asked.keys()
+
+    def said(self, ad: str) -> str:
+        return self._asked[ad].where
+
+    def kept(self, ad: str, row: Row) -> bool:
+        if ad in self._undecided or self._routing is None or not self._routing.matches(ad, row):
+            return False
+        later = self._interpretation.decision(self._asked[ad], row.type)
+        return later is None or bool(later.wants(row))
+
+    def learn(self, advertisements: Mapping[str, Advertisement]) -> None:
+        """These hold, too."""
+        new = {id: self._as_asked(each) for id, each in advertisements.items() if each.where}
+        if not new:
+            return
+        self._asked = {**self._asked, **new}
+        try:
+            self._routing = self._compiled(self._decided())
+        except SituError:
+            self._undecided |= {id for id, each in new.items() if not self._is_decidable(each)}
+            self._routing = self._compiled(self._decided())
+
+    def _decided(self) -> Mapping[str, Subscription]:
+        return {id: each for id, each in self._asked.items() if id not in self._undecided}
+
+    def _as_asked(self, each: Advertisement) -> Subscription:
+        context = self._interpretation.context_of(each.client)
+        return Subscription(client=each.client, name=each.name, types=(each.type,), where=each.where, context=context)
+
+    def _is_decidable(self, asked: Subscription) -> bool:
+        try:
+            self._compiled({asked.id: asked})
+        except SituError:
+            return False
+        return True
+
+    def _compiled(self, asked: Mapping[str, Subscription]) -> RoutingTable:
+        deployment = self._deployment
+        return compile_routing(
+            types=deployment.types,
+            functions=deployment.definitions,
+            subscriptions=asked,
+            limits=deployment.settings.expression_limits,
+            mediator=self._interpretation,
+            previous=self._routing,
+        )
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The plan of a deployment: what the stages of every engine need of it, compiled once.
+#
+# The same plan for all engines: they differ in where it runs, not in what it says.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,32 +103,32 @@ class Plan:
     """One version of the deployment, ready to run."""
 
     deployment: Deployment
-    stamp: Stamp
-    routing: Routing
+    stamp: AdvertisementCheck
+    routing: RoutingTable
     interpretation: Interpretation
-    detecting: Detecting
-    promises: Promises
-    shapes: Shapes
+    detecting: DetectionPlan
+    promises: AdvertisementFilters
+    shapes: ShapePlan
     """What is done to the events of single subscriptions."""
-    seeing: Seeing | None = None
+    seeing: EventVisibility | None = None
     """Who may see what; None: there are no scopes, and never were."""
-    reading: Reading | None = None
+    reading: PolicyReader | None = None
     """What policies see, if there are scopes."""
-    meeting: Meeting | None = None
+    meeting: SituationMeet | None = None
     """Who may see situations, if there are scopes."""
 
-    showing: Showing | None = None
+    showing: TypeVisibility | None = None
     """Which types clients are shown; None: nothing is hidden from anybody."""
 
     @property
-    def measured(self) -> Whom:
+    def measured(self) -> MeasuredPublishers:
         """The publishers that the deployment has profiles of."""
-        return Whom.of(self.deployment.quality.profiles.values())
+        return MeasuredPublishers.of(self.deployment.quality.profiles.values())
 
-    def stamped(self, rows: Iterable[Row | Bad]) -> list[Row | Bad]:
+    def stamped(self, rows: Iterable[Row | BadRow]) -> list[Row | BadRow]:
         """The rows with their advertisements, or why they have none, as their clients may know it."""
         stamped = self.stamp.each(rows)
-        return stamped if self.showing is None else veil(stamped, self.showing, self.stamp.advertises)
+        return stamped if self.showing is None else redact_hidden_types(stamped, self.showing, self.stamp.advertises)
 
     @property
     def version(self) -> int:
@@ -89,20 +162,20 @@ def compile_plan(deployment: Deployment, previous: Plan | None = None) -> Plan:
     """The plan of a deployment; what the previous one has compiled already is taken from there."""
     deployment = deployment.numbered(previous.deployment.numbers if previous is not None else NO_NUMBERING)
     interpretation = Interpretation.of(deployment, previous.interpretation if previous is not None else None)
-    detecting = Detecting.of(deployment, previous.detecting if previous is not None else None)
-    promises = Promises(deployment, interpretation, previous.promises if previous is not None else None)
-    seeing = Seeing.of(deployment, previous.seeing if previous is not None else None)
+    detecting = DetectionPlan.of(deployment, previous.detecting if previous is not None else None)
+    promises = AdvertisementFilters(deployment, interpretation, previous.promises if previous is not None else None)
+    seeing = EventVisibility.of(deployment, previous.seeing if previous is not None else None)
     return Plan(
         deployment=deployment,
         interpretation=interpretation,
         detecting=detecting,
         promises=promises,
         seeing=seeing,
-        showing=Showing.of(deployment, previous.showing if previous is not None else None),
-        reading=Reading.of(detecting, seeing),
-        meeting=Meeting.of(deployment, detecting, seeing),
-        shapes=Shapes(deployment),
-        stamp=Stamp(
+        showing=TypeVisibility.of(deployment, previous.showing if previous is not None else None),
+        reading=PolicyReader.of(detecting, seeing),
+        meeting=SituationMeet.of(deployment, detecting, seeing),
+        shapes=ShapePlan(deployment),
+        stamp=AdvertisementCheck(
             deployment.types,
             {id: interpretation.advertised(each) for id, each in deployment.advertisements.items()},
             {name: watch.publishes for name, watch in detecting.watches.items()},
@@ -118,3 +191,78 @@ def compile_plan(deployment: Deployment, previous: Plan | None = None) -> Plan:
             previous=previous.routing if previous is not None else None,
         ),
     )
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Stage decode: a message of a client → rows, each an event of its declared type or the reasons why it is none.
+
+
+def decode(body: bytes, key: EventKey, received: int, plan: Plan) -> list[Row | BadRow]:
+    """The rows of a message whose first event has this key. They have no positions before they are stored.
+
+    Nor may they have text before they are in root's terms.
+    """
+    origin = Origin(
+        client=key.client,
+        incarnation=key.incarnation,
+        seq=key.seq,
+        received=received,
+        pos=0,
+        context=plan.interpretation.stamped(key.client),
+    )
+    rows = plan.interpretation.decode(body, origin, bare=True)
+    for row in rows:
+        row.pos = 0
+    return rows
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Stage interpret, twice: what came in put in root's terms, and what is delivered in the terms of who gets it.
+
+
+def interpret(rows: list[Row | BadRow], plan: Plan) -> list[Row | BadRow]:
+    """The rows of one message in root's terms; what was bad before stays as it is."""
+    return plan.interpretation.into_root(rows)
+
+
+def interpret_out(rows: Sequence[Row], lines: Sequence[bytes], routed: RoutedRows, plan: Plan) -> ConvertedDeliveries:
+    """What is delivered of these rows, put in the terms of each context once."""
+    return plan.interpretation.worded(rows, lines, routed, plan.routing)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Stage stamp: each row gets the advertisement it was published under, or is no event of its client's.
+#
+# Where there are scopes it learns what it must know of its own visibility, too.
+
+
+def stamp(rows: Iterable[Row | BadRow], plan: Plan, *, own: bool = False) -> tuple[list[Row], list[BadRow]]:
+    """The rows that go on, and those that do not. Of ``own`` ones, which detection says, nobody asks if they may."""
+    good, bad = _sort_out(rows if own else plan.stamped(rows))
+    if plan.seeing is not None and (failed := plan.seeing.stamp(good)):
+        gone = {each.seq for each in failed}
+        return [row for row in good if row.seq not in gone], [*bad, *failed]
+    return good, bad
+
+
+def _sort_out(rows: Iterable[Row | BadRow]) -> tuple[list[Row], list[BadRow]]:
+    """The events, and what is none."""
+    good: list[Row] = []
+    bad: list[BadRow] = []
+    for row in rows:
+        if isinstance(row, Row):
+            good.append(row)
+        else:
+            bad.append(row)
+    return good, bad
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Stage route: which delivery groups and which clients want each event.
+
+
+def route(rows: Sequence[Row], plan: Plan, *, queued: bool = False) -> RoutedRows:
+    """The deliveries of these rows, in their order; ``queued`` if what waits is decided when it is handed over."""
+    if len(rows) == 1:
+        return plan.routing.route_one(rows[0], queued=queued)
+    return plan.routing.route(rows, queued=queued)

@@ -11,25 +11,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from situ.deployment.progress import Progress
+from situ.stages.detect.progress import DetectionProgress
 
 Highest = Mapping[str, tuple[int, int]]
 """Client → its incarnation and the highest number of it that was taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftByDetection:
+class DetectionHandover:
     """Up to which message of the root log policies have taken everything, by which version, and what they remember."""
 
     reached: int
     version: int
-    progress: Progress
+    progress: DetectionProgress
     states: Mapping[str, bytes]
     """Of kernels by policy, as one keeps it that works in one place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class EngineHandover:
     """All of it."""
 
     root: int
@@ -40,8 +40,10 @@ class Left:
     outgoing: bytes = b""
     """What conversions remember, as text; empty where nobody has it: it follows from the root log, too."""
     waiting: Sequence[Any] = ()
-    """Deliveries that wait for what is not remembered yet, as :class:`situ.deployment.holding.Holding` keeps them."""
+    """Deliveries that wait for what is not remembered yet, as :class:`situ.stages.pending_deliveries.PendingDeliveries`
+    keeps them.
+    """
     shaping: Mapping[str, Any] = field(default_factory=dict)
     """What filters of subscriptions remember at the message ``root``; empty if there are none."""
-    detection: LeftByDetection | None = None
+    detection: DetectionHandover | None = None
     """None: there were no policies."""

@@ -6,32 +6,37 @@ shown, everything above it. Without closed dimensions nothing is hidden.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from situ.deployment.acting import published_by
-from situ.deployment.interpreting import Interpretation
-from situ.deployment.snapshot import Deployment
-from situ.errors import Problem, SituError
-from situ.subscription.model import ROOT, Subscription
-from situ.tags import TagSet
-from situ.types.model import ListOf, Named, Struct, Type, supertypes
-from situ.types.table import Types
-from situ.visibility.could_see import CouldSee
-from situ.visibility.filters import Filters
+import msgspec
+
+from situ.event.failures import failed
+from situ.event.row import BadRow, Row, errors_of
+from situ.lang.problems import Problem, SituError
+from situ.lang.tags import TagSet
+from situ.lang.types.lookup import unknown_event
+from situ.lang.types.model import ListOf, Named, Struct, Type, supertypes
+from situ.lang.types.table import RESERVED_EVENTS, Types
+from situ.model.deployment import Deployment
+from situ.policies.actions.action_events import published_by
+from situ.routing.model import ROOT, Subscription
+from situ.scopes.dimension_plan import PossibleVisibility
+from situ.scopes.filters import FilterMeanings
+from situ.stages.interpret import Interpretation, looks_up, remembers
 
 _SUGGESTED = frozenset({"nearest", "known", "fitting"})
 """Parameters of problems that name what the client did not name."""
 
 
 @dataclass(slots=True)
-class Showing:
+class TypeVisibility:
     """What one deployment shows. Made by :meth:`of`."""
 
     deployment: Deployment
-    could_see: CouldSee
+    could_see: PossibleVisibility
     _interpretation: Interpretation | None = None
     _published: frozenset[tuple[str, TagSet]] | None = None
     """Types of root, and the tags under which they are published."""
@@ -39,13 +44,15 @@ class Showing:
     _known: dict[tuple[str, str], Types] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, deployment: Deployment, before: Showing | None = None) -> Showing | None:
+    def of(cls, deployment: Deployment, before: TypeVisibility | None = None) -> TypeVisibility | None:
         """None if nothing is hidden from anybody."""
         if not any(each.closed for each in deployment.scopes.dimensions.values()):
             return None
         could_see = before.could_see if before is not None else None
         if could_see is None or could_see.graph != deployment.scopes or could_see.filters.types != deployment.types:
-            could_see = CouldSee(deployment.scopes, Filters(deployment.types, deployment.settings.expression_limits))
+            could_see = PossibleVisibility(
+                deployment.scopes, FilterMeanings(deployment.types, deployment.settings.expression_limits)
+            )
         return cls(deployment, could_see)
 
     def types(self, client: str) -> frozenset[str]:
@@ -207,3 +214,61 @@ def _with_those_above(types: Types, names: Iterable[str]) -> Iterator[str]:
         event = types.event(name)
         if event is not None:
             yield from (each.name for each in supertypes(event) if isinstance(each, Struct))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What does not exist for a client among closed dimensions: types that it is not shown, contexts that would show more.
+#
+# Of an event of such a type it is told that there is no such type. Else whoever guesses the name of a type would be
+# told by dead letters what it is made of.
+
+
+def is_context_withheld(deployment: Deployment, client: str, context: str, *, bound: bool) -> bool:
+    """Whether a client may not choose the terms of a context by itself.
+
+    Not where tables are looked up in, or events are remembered: neither asks who may see what it finds. And not at all
+    if it is ``bound`` to its own because the project puts it there: what these terms leave out it shall not know.
+    """
+    if not any(each.closed for each in deployment.scopes.dimensions.values()):
+        return False
+    known = deployment.clients.get(client)
+    found = deployment.contexts.by_id.get(context)
+    if found is None or (known is not None and known.context == context):
+        return False
+    return looks_up(found) or remembers(found) or (bound and known is not None and known.context != ROOT)
+
+
+Advertises = Callable[[str, str], bool]
+"""Whether a client has an advertisement for events of a type."""
+
+
+class _Typed(msgspec.Struct):
+    type: str
+
+
+_decode = msgspec.json.Decoder(_Typed).decode
+
+
+def redact_hidden_types(
+    rows: Iterable[Row | BadRow], showing: TypeVisibility, advertises: Advertises
+) -> list[Row | BadRow]:
+    """The rows; what is wrong with an event of a hidden type is the same as with one of no type."""
+    return [row if isinstance(row, Row) else _surely_veiled(row, showing, advertises) for row in rows]
+
+
+def _surely_veiled(bad: BadRow, showing: TypeVisibility, advertises: Advertises) -> BadRow:
+    try:
+        return _veiled(bad, showing, advertises)
+    except Exception as error:  # noqa: BLE001 - nothing is told of an event of which nobody knows what may be told
+        return failed(bad, bad.stage, error, bad.original)
+
+
+def _veiled(bad: BadRow, showing: TypeVisibility, advertises: Advertises) -> BadRow:
+    try:
+        type = _decode(bad.original).type
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return bad  # it says nothing of types
+    if type in RESERVED_EVENTS or type in showing.types(bad.client) or advertises(bad.client, type):
+        return bad
+    shown = type[:100] if type.isprintable() else "…"
+    return msgspec.structs.replace(bad, stage="decode", errors=errors_of([unknown_event(shown, ())]))

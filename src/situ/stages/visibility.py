@@ -1,11 +1,6 @@
-"""Visibility at work: stamps what comes in, and says to whom what was stamped may be handed.
+"""Which filters are true for a row: one generated function for each type and choice of filters.
 
-An event is handed over only if it is visible in the epoch it was stamped in and in the one in force. In the same epoch
-that is one look at the plan. For an older one there is the plan of its scopes, and filters that are new since then are
-evaluated on the event itself. Of an epoch or a tag set that nobody knows any more nothing is visible.
-
-The same for all engines. Scopes of past epochs are fetched by whoever has a bus: :meth:`Seeing.missing` says which, and
-where there is time to wait, ``load`` gets them.
+Only what the filters ask for is read, of the envelope and of the data, and nothing at all where the type alone decides.
 """
 
 from __future__ import annotations
@@ -14,27 +9,114 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import groupby
 from operator import and_, attrgetter
-from typing import TypeVar
+from types import MappingProxyType
+from typing import Any, TypeAlias, TypeVar
 
-from situ.deployment.parts import read_parts, stamps_in
-from situ.deployment.snapshot import Deployment
-from situ.deployment.stamping import Bits, bits_function, bits_of
-from situ.event.isolation import failed, is_of_event
+from situ.event.data_reader import read_envelope, row_reader
+from situ.event.failures import failed, is_of_event
 from situ.event.lines import with_stamp
-from situ.event.row import Bad, Row
+from situ.event.row import BadRow, Row
 from situ.event.seal import seal_of
-from situ.expr.tree import FALSE, TRUE
-from situ.subscription.sight import Look
-from situ.subscription.stamp import STAGE
-from situ.tags import NO_TAGS, TagSet
-from situ.visibility.bits import numbers_in
-from situ.visibility.compile import compile_visibility
-from situ.visibility.dimension_plan import constant
-from situ.visibility.epochs import Epochs
-from situ.visibility.filters import Filters
-from situ.visibility.graph import NO_SCOPES, ScopeGraph
-from situ.visibility.mattering import mattering
-from situ.visibility.plan import VisibilityPlan
+from situ.lang.expr.emit.python import Emitter
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.expr.tree import FALSE, TRUE, Node, Read, walk
+from situ.lang.problems import SituError
+from situ.lang.tags import NO_TAGS, TagSet
+from situ.model.deployment import Deployment
+from situ.routing.advertisement_check import STAGE
+from situ.routing.visibility import VisibilityKey
+from situ.scopes.dimension_plan import constant, relevant_filters
+from situ.scopes.epochs import Epochs
+from situ.scopes.filter_sets import FilterNumbers, numbers_in
+from situ.scopes.filters import FilterMeanings
+from situ.scopes.graph import NO_SCOPES, ScopeGraph
+from situ.scopes.stamp import runnable
+from situ.scopes.stamp_codec import read_parts, stamps_in
+from situ.scopes.visibility_plan import VisibilityPlan, compile_visibility
+
+Bits: TypeAlias = int | Callable[[Row], int]
+"""Those for all rows of a type, where the type alone decides; else a function of the row."""
+_Asked = tuple[int, Node]
+_Many = Callable[[Mapping[str, Any], Mapping[str, Any]], int]
+
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
+_TOGETHER = 32
+"""Filters in one function."""
+
+
+def bits_function(filters: FilterMeanings, numbers: FilterNumbers, wanted: int, type: str) -> Bits:
+    """Those of the wanted filters that are true for rows of a type."""
+    texts = numbers.texts()
+    always = 0
+    asked: list[_Asked] = []
+    for number in numbers_in(wanted):
+        node = filters.node(texts[number], type)
+        if node == TRUE:
+            always |= 1 << number
+        elif node != FALSE:
+            asked.append((1 << number, node))
+    event = filters.types.event(type)
+    if not asked or event is None:
+        return always
+    reads = [each for _, node in asked for each in walk(node) if isinstance(each, Read)]
+    below = [each.path for each in reads if each.variable == "data"]
+    names = frozenset(path[0] for path in below) if all(below) else None
+    read = row_reader(event, names, filters.types) if below else _nothing
+    around = read_envelope if any(each.variable == "event" for each in reads) else _nothing
+    functions = [_function(asked[start : start + _TOGETHER]) for start in range(0, len(asked), _TOGETHER)]
+
+    def bits(row: Row) -> int:
+        envelope, data = around(row), read(row)
+        found = always
+        for function in functions:
+            found |= function(envelope, data)
+        return found
+
+    return bits
+
+
+def bits_of(bits: Bits, row: Row) -> int:
+    return bits if isinstance(bits, int) else bits(row)
+
+
+def _nothing(whole: object) -> Mapping[str, Any]:
+    """No filter asks for any of it."""
+    return _EMPTY
+
+
+def _function(asked: Sequence[_Asked]) -> _Many:
+    """One function that asks them all; what fails is not true, and the others are asked all the same."""
+    emitter = Emitter(("event", "data"))
+    lines = ["    found = 0"]
+    for bit, node in asked:
+        test = emitter.test(node)
+        lines += ["    try:", f"        if {test}: found |= {bit}", "    except FAILURES: pass"]
+    emitter.constants["FAILURES"] = FAILURES
+    try:
+        call: _Many = emitter.block("\n".join((*lines, "    return found\n"))).call
+    except SituError:  # too long for one function
+        return _one_by_one(asked)
+    return call
+
+
+def _one_by_one(asked: Sequence[_Asked]) -> _Many:
+    tests = [(bit, runnable(node)) for bit, node in asked]
+
+    def call(envelope: Mapping[str, Any], data: Mapping[str, Any]) -> int:
+        return sum(bit for bit, test in tests if test(envelope, data))
+
+    return call
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Visibility at work: stamps what comes in, and says to whom what was stamped may be handed.
+#
+# An event is handed over only if it is visible in the epoch it was stamped in and in the one in force. In the same
+# epoch that is one look at the plan. For an older one there is the plan of its scopes, and filters that are new since
+# then are evaluated on the event itself. Of an epoch or a tag set that nobody knows any more nothing is visible.
+#
+# The same for all engines. Scopes of past epochs are fetched by whoever has a bus: :meth:`Seeing.missing` says which,
+# and where there is time to wait, ``load`` gets them.
 
 Load = Callable[[int], ScopeGraph | None]
 
@@ -47,10 +129,10 @@ _published_as = attrgetter("ad", "client", "type")
 _T = TypeVar("_T")
 
 
-class Seeing:
+class EventVisibility:
     """The scopes of one version. Made by :meth:`of`."""
 
-    def __init__(self, deployment: Deployment, before: Seeing | None) -> None:
+    def __init__(self, deployment: Deployment, before: EventVisibility | None) -> None:
         self.graph = deployment.scopes
         self.numbers = deployment.numbers
         self.seal = seal_of(deployment.numbers.seal)
@@ -73,13 +155,13 @@ class Seeing:
         self._by_tags: dict[tuple[str, int], Bits] = {}
 
     @classmethod
-    def of(cls, deployment: Deployment, before: Seeing | None = None) -> Seeing | None:
+    def of(cls, deployment: Deployment, before: EventVisibility | None = None) -> EventVisibility | None:
         """What a numbered deployment says of visibility; None if there are no scopes and never were."""
         return cls(deployment, before) if deployment.scopes.dimensions or deployment.numbers else None
 
     # ── stamping ──
 
-    def stamp(self, rows: Sequence[Row]) -> list[Bad]:
+    def stamp(self, rows: Sequence[Row]) -> list[BadRow]:
         """Give rows, which have their advertisements, what they know of their own visibility; those for which that
         fails, as what they are then: nobody may see them."""
         if not self.graph.dimensions:
@@ -90,7 +172,7 @@ class Seeing:
         except Exception as error:
             if not is_of_event(error):
                 raise
-        bad: list[Bad] = []
+        bad: list[BadRow] = []
         for row in rows:
             try:
                 self._stamp((row,))
@@ -116,7 +198,7 @@ class Seeing:
             found = self._by_tags[type, tags] = self._stamper(type, self._matter(tags, self.epoch))
         return found
 
-    def stamped_letter(self, bad: Bad, line: bytes) -> bytes:
+    def stamped_letter(self, bad: BadRow, line: bytes) -> bytes:
         """The line of a dead letter: it has the tags of the advertisement it came in by, and passes no filter."""
         if not self.graph.dimensions:
             return line
@@ -133,7 +215,7 @@ class Seeing:
 
     # ── seeing ──
 
-    def look(self, row: Row) -> Look:
+    def look(self, row: Row) -> VisibilityKey:
         bits = row.bits
         if row.epoch == self.epoch:
             return row.tags, row.epoch, bits, bits, stamps_in(row.parts)
@@ -154,7 +236,7 @@ class Seeing:
         """The filters that matter for a row now and did not when it was stamped."""
         return self._matter(row.tags, self.epoch) & ~self._matter(row.tags, row.epoch)
 
-    def sees(self, look: Look, subscribed: TagSet) -> bool:
+    def sees(self, look: VisibilityKey, subscribed: TagSet) -> bool:
         tags, epoch, then, now, parts = look
         if not self._visible(tags, epoch, then, now, subscribed):
             return False
@@ -195,7 +277,7 @@ class Seeing:
             perhaps |= (node != FALSE) << number
         return always, perhaps
 
-    def saw(self, look: Look, subscribed: TagSet) -> bool:
+    def saw(self, look: VisibilityKey, subscribed: TagSet) -> bool:
         tags, epoch, then, _, parts = look
         stamps = [(tags, epoch, then, frozenset[str]())]
         stamps += [(each.tags, each.epoch, each.bits, each.released) for each in read_parts(parts)] if parts else []
@@ -217,7 +299,7 @@ class Seeing:
     # ── for those who ask why ──
 
     @property
-    def filters(self) -> Filters:
+    def filters(self) -> FilterMeanings:
         """What the filters mean for events of each type."""
         return self._filters
 
@@ -278,7 +360,7 @@ class Seeing:
             graph = self._graphs.get(epoch) if self._knows(epoch) else None
             if named is None or graph is None:
                 return 0
-            found = self._mattering[tags, epoch] = mattering(graph, named, self.numbers.filters)
+            found = self._mattering[tags, epoch] = relevant_filters(graph, named, self.numbers.filters)
         return found
 
     def _stamper(self, type: str, wanted: int) -> Bits:
@@ -290,7 +372,7 @@ class Seeing:
         return found
 
 
-def _epoch(deployment: Deployment, before: Seeing | None) -> int:
+def _epoch(deployment: Deployment, before: EventVisibility | None) -> int:
     """What no registry has numbered gets numbers that no registry gives, another for other scopes."""
     if deployment.epoch or not deployment.scopes.dimensions:
         return deployment.epoch
@@ -304,14 +386,14 @@ def _latest(of_epochs: Mapping[int, _T]) -> dict[int, _T]:
     return {epoch: of_epochs[epoch] for epoch in latest}
 
 
-def _filters(deployment: Deployment, before: Seeing | None) -> Filters:
+def _filters(deployment: Deployment, before: EventVisibility | None) -> FilterMeanings:
     limits = deployment.settings.expression_limits
     if before is not None and before._filters.types == deployment.types and before._filters.limits == limits:
         return before._filters
-    return Filters(deployment.types, limits)
+    return FilterMeanings(deployment.types, limits)
 
 
-def _compile(deployment: Deployment, before: Seeing | None) -> VisibilityPlan:
+def _compile(deployment: Deployment, before: EventVisibility | None) -> VisibilityPlan:
     """The plan for the tags in use; what the one before has already is taken from there."""
     graph, policies = deployment.scopes, deployment.scopes.policies.values()
     ads = {

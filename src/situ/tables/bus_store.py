@@ -10,15 +10,14 @@ from collections.abc import Mapping
 
 import msgspec
 
-from situ.bus.blocking import BlockingBus
-from situ.bus.names import DEPLOYMENTS, REGISTRY
-from situ.catalogue import ENGINE_FAILED
-from situ.errors import SituError
+from situ.bus.sync_bus import BlockingBus
+from situ.event.subjects import DEPLOYMENTS, REGISTRY
+from situ.lang.catalogue import ENGINE_FAILED
+from situ.lang.problems import SituError
+from situ.lang.types.json_codec import decoder, encoder
+from situ.lang.types.table import Types
 from situ.sources.model import Source
 from situ.sources.table import Table
-from situ.types.decode import decoder
-from situ.types.encode import encoder
-from situ.types.table import Types
 
 
 class TableStore:

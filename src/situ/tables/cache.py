@@ -18,17 +18,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Self
 
-from situ.catalogue import SOURCE_AGED
-from situ.errors import Problem, Problems, SituError
-from situ.quantities import format_duration
+from situ.lang.catalogue import SOURCE_AGED
+from situ.lang.problems import Problem, Problems, SituError
+from situ.lang.quantities import format_duration
 from situ.sources import Source, Table
 from situ.sources.table import Keyed
-from situ.tables.reading import Read, Reading
+from situ.tables.reader import ReadTable, TableReader
 
 PAUSE = 10.0
 """Seconds after a failure in which a source is left alone: waiting for it would hold up every batch."""
 
-_NONE: Mapping[str, Collection[Keyed]] = MappingProxyType({})
+_NO_KEYS: Mapping[str, Collection[Keyed]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Refreshed:
 
 @dataclass(slots=True)
 class _Held:
-    read: Read
+    read: ReadTable
     at: float
     failed_at: float = 0.0
     failure: Problem | None = None
@@ -52,16 +52,16 @@ def open_tables(
     folder: Path,
     *,
     environment: Mapping[str, str] = os.environ,
-    keyed: Mapping[str, Collection[Keyed]] = _NONE,
+    keyed: Mapping[str, Collection[Keyed]] = _NO_KEYS,
     clock: Callable[[], float] = time.monotonic,
-    previous: Tables | None = None,
-) -> Tables:
+    previous: TableCache | None = None,
+) -> TableCache:
     """Read all these tables; :class:`SituError` with everything that is wrong if one of them cannot be used.
 
     ``keyed`` says by which columns rows will be looked up: a table that has several rows for a key is refused. What
     ``previous`` has read of the same sources is taken from there; it is too old when it would have been.
     """
-    tables = Tables(sources, Reading(folder, environment), keyed=keyed, clock=clock)
+    tables = TableCache(sources, TableReader(folder, environment), keyed=keyed, clock=clock)
     try:
         tables.start(previous)
     except BaseException:
@@ -70,15 +70,15 @@ def open_tables(
     return tables
 
 
-class Tables:
+class TableCache:
     """Tables by the names of their sources. Looking at them needs no lock; one refresh runs at a time."""
 
     def __init__(
         self,
         sources: Mapping[str, Source],
-        reading: Reading,
+        reading: TableReader,
         *,
-        keyed: Mapping[str, Collection[Keyed]] = _NONE,
+        keyed: Mapping[str, Collection[Keyed]] = _NO_KEYS,
         clock: Callable[[], float] = time.monotonic,
         pause: float = PAUSE,
     ) -> None:
@@ -91,7 +91,7 @@ class Tables:
         self._snapshot: Mapping[str, Table] = MappingProxyType({})
         self._one_at_a_time = threading.Lock()
 
-    def start(self, previous: Tables | None = None) -> None:
+    def start(self, previous: TableCache | None = None) -> None:
         """Read every table that is not there yet; :class:`SituError` with all problems if one cannot be used."""
         problems = Problems()
         with self._one_at_a_time:
@@ -169,12 +169,12 @@ class Tables:
     def _known(self, source: Source) -> _Held | None:
         return replace(self._held[source.name]) if self._sources.get(source.name) == source else None
 
-    def _read(self, source: Source, before: Read | None = None) -> Read:
+    def _read(self, source: Source, before: ReadTable | None = None) -> ReadTable:
         read = self._reading.read(source, before)
         self._check(source, read)
         return read
 
-    def _check(self, source: Source, read: Read) -> None:
+    def _check(self, source: Source, read: ReadTable) -> None:
         for columns, as_of in self._keyed.get(source.name, ()):
             read.table.index(columns, as_of)
 
@@ -192,3 +192,72 @@ class Tables:
             for name, held in self._held.items()
             if held.failure is not None
         ]
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The tables that one process looks up in: those that its deployment needs now, read again when they are too old.
+#
+# Blocks while it reads; whoever must not be held up calls it from a thread. What is looked up is not known here.
+
+_NO_TABLES: Mapping[str, Table] = MappingProxyType({})
+_TELL_EVERY = 60.0
+
+
+class TablesInUse:
+    """Opens tables when they are needed first. Files are relative to ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._tables: TableCache | None = None
+        self._needed: tuple[Mapping[str, Source], Mapping[str, frozenset[Keyed]]] = ({}, {})
+        self._told: dict[str, float] = {}
+        self.problems: tuple[str, ...] = ()
+        """What is wrong with tables since the last refresh, which go on as they were."""
+        self._one_at_a_time = threading.RLock()
+
+    @property
+    def snapshot(self) -> Mapping[str, Table]:
+        """The tables as they are looked up in, the same ones until the next :meth:`use` or :meth:`refresh`."""
+        return _NO_TABLES if self._tables is None else self._tables.snapshot
+
+    def use(self, sources: Mapping[str, Source], keyed: Mapping[str, Collection[Keyed]]) -> Mapping[str, Table]:
+        """The tables that are looked up in this way, of these sources; those that are open already stay as they are.
+
+        :class:`situ.lang.problems.SituError` if one of them cannot be used; then everything is as it was before.
+        """
+        needed = ({name: sources[name] for name in keyed}, {name: frozenset(each) for name, each in keyed.items()})
+        with self._one_at_a_time:
+            if needed != self._needed:
+                opened = open_tables(needed[0], self._folder, keyed=needed[1], previous=self._tables) if keyed else None
+                self.close()
+                self._tables, self._needed = opened, needed
+            return self.snapshot
+
+    def refresh(self) -> tuple[str, ...]:
+        """Read again what is too old; gives, now and then, what is to be told of tables that could not be."""
+        with self._one_at_a_time:
+            if self._tables is None:
+                return ()
+            problems = {str(each.values["source"]): each for each in self._tables.refresh().problems}
+            now = time.monotonic()
+            due = [name for name in problems if now - self._told.get(name, -_TELL_EVERY) >= _TELL_EVERY]
+            self._told = {name: now if name in due else self._told[name] for name in problems}
+            self.problems = tuple(map(_told, problems.values()))
+            return tuple(_told(problems[name]) for name in due)
+
+    def close(self) -> None:
+        """End all connections; nothing is open any more."""
+        with self._one_at_a_time:
+            if self._tables is not None:
+                self._tables.close()
+            self._tables, self._needed = None, ({}, {})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _told(problem: Problem) -> str:
+    return str(problem) if problem.cause is None else f"{problem} {problem.cause.message}"

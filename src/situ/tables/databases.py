@@ -16,9 +16,8 @@ from sqlalchemy import URL, Connection, Engine, column, create_engine, make_url,
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from situ.sources.statement import is_table
-from situ.tables.files import Cells
-from situ.tables.unreadable import Unreadable, check_columns, check_size
+from situ.sources.queries import is_table
+from situ.tables.files import Cells, Unreadable, check_columns, check_size
 
 PATIENCE = 5.0
 """How long, in seconds, a database that does not answer is waited for."""

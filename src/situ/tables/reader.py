@@ -10,14 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from situ.catalogue import SOURCE_UNREADABLE, UNKNOWN_COLUMN
-from situ.documents import Scalar, parse_json, substitute
-from situ.errors import Problems, SituError, nearest
-from situ.sources import Kind, Source, Table, make_table
+from situ.lang.catalogue import SOURCE_UNREADABLE, UNKNOWN_COLUMN
+from situ.lang.documents import ScalarNode, parse_json, substitute
+from situ.lang.problems import Problems, SituError, nearest
+from situ.sources import Source, SourceKind, Table, make_table
 from situ.tables.databases import LONGEST, PATIENCE, Databases
-from situ.tables.elements import read_xml
-from situ.tables.files import Cells, Stamp, read_csv, read_parquet, stamp_of
-from situ.tables.unreadable import NoColumn, Unreadable
+from situ.tables.files import Cells, FileStamp, NoColumn, Unreadable, read_csv, read_parquet, read_xml, stamp_of
 
 MOST_ROWS = 1_000_000
 
@@ -26,7 +24,7 @@ _SETTLED = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class ReadTable:
     """A table, with what tells a later reading that nothing changed.
 
     ``stamp`` is the state of the file, if the file can be told from a later one; ``raw`` a digest of what a database
@@ -34,11 +32,11 @@ class Read:
     """
 
     table: Table
-    stamp: Stamp | None = None
+    stamp: FileStamp | None = None
     raw: bytes = b""
 
 
-class Reading:
+class TableReader:
     """Reads the tables of one project. Files are relative to its folder. :meth:`close` ends all connections."""
 
     def __init__(
@@ -55,7 +53,7 @@ class Reading:
         self._most_rows = most_rows
         self._databases = Databases(folder, patience=patience, longest=longest)
 
-    def read(self, source: Source, before: Read | None = None) -> Read:
+    def read(self, source: Source, before: ReadTable | None = None) -> ReadTable:
         """The table as it is now; :class:`SituError` with S103, S111, S112 or S113 if there is none.
 
         Where a database answers as it did ``before``, that is the result: values are made of an answer only once.
@@ -78,13 +76,13 @@ class Reading:
             known = error.known[:20]
             problem = UNKNOWN_COLUMN(source.location, where=where, column=error.column, nearest=similar, known=known)
             raise SituError(problem) from None
-        raw = hashlib.sha256(pickle.dumps(cells)).digest() if source.kind is Kind.SQL else b""
+        raw = hashlib.sha256(pickle.dumps(cells)).digest() if source.kind is SourceKind.SQL else b""
         if before is not None and raw and raw == before.raw:
             return before
-        text, deep = source.kind in (Kind.CSV, Kind.XML), source.kind is Kind.XML
-        return Read(table=make_table(source, cells, text=text, deep=deep), stamp=stamp, raw=raw)
+        text, deep = source.kind in (SourceKind.CSV, SourceKind.XML), source.kind is SourceKind.XML
+        return ReadTable(table=make_table(source, cells, text=text, deep=deep), stamp=stamp, raw=raw)
 
-    def is_as_before(self, stamp: Stamp | None) -> bool:
+    def is_as_before(self, stamp: FileStamp | None) -> bool:
         """Whether the file is still the one that was read."""
         try:
             return stamp is not None and stamp_of(stamp.file) == stamp
@@ -94,10 +92,10 @@ class Reading:
     def close(self) -> None:
         self._databases.close()
 
-    def _cells(self, source: Source) -> tuple[Cells, Stamp | None]:
+    def _cells(self, source: Source) -> tuple[Cells, FileStamp | None]:
         wanted = [each.name for each in source.columns]
         place = self._resolved(source, source.place)
-        if source.kind is Kind.SQL:
+        if source.kind is SourceKind.SQL:
             return self._databases.read(self._resolved(source, source.url), place, wanted, self._most_rows), None
         file = self._folder / place
         stamp = stamp_of(file)
@@ -106,9 +104,9 @@ class Reading:
 
     def _of_file(self, source: Source, file: Path, wanted: list[str]) -> Cells:
         match source.kind:
-            case Kind.CSV:
+            case SourceKind.CSV:
                 return read_csv(file, wanted, self._most_rows)
-            case Kind.PARQUET:
+            case SourceKind.PARQUET:
                 return read_parquet(file, wanted, self._most_rows)
             case _:
                 return read_xml(file, source, self._most_rows)
@@ -118,4 +116,4 @@ class Reading:
         node = parse_json(json.dumps(text), f"source {source.name}").root
         found = substitute(node, self._environment, problems) if node is not None else None
         problems.raise_errors()
-        return found.text if isinstance(found, Scalar) else text
+        return found.text if isinstance(found, ScalarNode) else text

@@ -1,7 +1,7 @@
-"""``python -m situ.testing.building``."""
+"""``python -m simulator``."""
 
 import sys
 
-from situ.testing.building.command import main
+from simulator.command import main
 
 sys.exit(main())

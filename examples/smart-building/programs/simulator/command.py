@@ -16,9 +16,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from situ.testing.building.files import example_folder, load_building, write_building
-from situ.testing.building.signals import SENSED, SIGNALS
-from situ.testing.building.simulation import START, Simulation, simulate
+from simulator.floor_plan import example_building, load_building, write_building
+from simulator.sensors import SENSED, SIGNALS
+from simulator.simulation import START, Simulation, simulate
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(us|ms|s|min|h|d)")
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
-        building = load_building(options.plan or example_folder())
+        building = load_building(options.plan) if options.plan else example_building()
         simulation = simulate(
             building,
             seed=options.seed,
@@ -119,7 +119,7 @@ def _instant(time: datetime) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m situ.testing.building",
+        prog="python -m simulator",
         description="Walk people through a building and write what its sensors see: CloudEvents, one a line.",
         epilog="The same options give the same bytes, on any machine. Durations: 500ms, 60s, '5 min', 2h, 1d.",
     )

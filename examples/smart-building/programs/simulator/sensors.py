@@ -1,20 +1,119 @@
-"""What sensors make of people who walk by: tags and faces in the sensors' own terms, doors, and plain positions.
+"""The events of the building as columns of whole numbers, whatever they are later written as.
 
-Each person is noticed once an interval, at a moment of its own, by every sensor of the room that covers the spot.
-Errors of measurement are bounded: see the constants. Rooms' climate is :mod:`situ.testing.building.climate`.
+A measured value is kept as a whole number of its last decimal place (123 for 12.3 cm), so that text and floating-point
+columns are both exact renderings of the same thing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 
-from situ.testing.building.angles import bearing, half_turn
-from situ.testing.building.chance import Bits, Integers, Reals, below, draw, error, stream
-from situ.testing.building.layout import NOBODY, Layout, Sensors
-from situ.testing.building.signals import Readings, joined
-from situ.testing.building.walk import Legs
+from simulator.deterministic_math import Bits, Integers, Reals, bearing, below, draw, error, half_turn, stream, unit
+from simulator.floor_plan import Building
+from simulator.movement import NOBODY, SECOND, Layout, Legs, Sensors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """An event type: how its payload is laid out.
+
+    ``sensor`` and ``subject`` name the attributes for who reports and who or what is reported; ``values`` the measured
+    ones with their decimals, inside the attribute ``part`` if there is one. ``source`` precedes the sensor's id in the
+    event's source.
+    """
+
+    type: str
+    source: str = ""
+    sensor: str | None = None
+    subject: str | None = None
+    part: str | None = None
+    values: tuple[tuple[str, int], ...] = ()
+
+
+TAG_SEEN = Signal(type="TagSeen", sensor="reader", subject="tag", part="cartesian", values=(("dx", 1), ("dy", 1)))
+FACE_SEEN = Signal(type="FaceSeen", sensor="camera", subject="face", part="polar", values=(("r", 2), ("theta", 2)))
+DOOR_USED = Signal(type="DoorUsed", source="doors/", sensor="door", subject="room")
+ROOM_CLIMATE = Signal(
+    type="RoomClimate",
+    source="climate/",
+    sensor="room",
+    values=(("temperature", 1), ("humidity", 1), ("co2", 1)),
+)
+SIGHTING = Signal(type="Sighting", source="tracker", subject="who", part="at", values=(("x", 2), ("y", 2)))
+
+SIGNALS = (TAG_SEEN, FACE_SEEN, DOOR_USED, ROOM_CLIMATE, SIGHTING)
+SENSED = (TAG_SEEN, FACE_SEEN, DOOR_USED, ROOM_CLIMATE)
+"""What sensors send. A Sighting is what their readings mean, for trying things without converting them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readings:
+    """Events of one type, one a row, in time order. ``time`` is µs from the beginning of the simulation."""
+
+    time: Integers
+    sensor: Integers
+    subject: Integers
+    values: tuple[Integers, ...]
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def only(self, rows: Integers) -> Readings:
+        return Readings(
+            time=self.time[rows],
+            sensor=self.sensor[rows],
+            subject=self.subject[rows],
+            values=tuple(value[rows] for value in self.values),
+        )
+
+
+def join_readings(parts: Sequence[Readings]) -> Readings:
+    return Readings(
+        time=np.concatenate([part.time for part in parts]),
+        sensor=np.concatenate([part.sensor for part in parts]),
+        subject=np.concatenate([part.subject for part in parts]),
+        values=tuple(np.concatenate(columns) for columns in zip(*(part.values for part in parts), strict=True)),
+    )
+
+
+def sensor_names(building: Building, signal: Signal) -> list[str]:
+    """What ``Readings.sensor`` counts; a single empty name where nobody in particular reports."""
+    return _SENSORS[signal](building)
+
+
+def subject_names(building: Building, signal: Signal) -> list[str]:
+    """What ``Readings.subject`` counts; a single empty name where the event is about its sensor."""
+    return _SUBJECTS[signal](building)
+
+
+def _nobody(building: Building) -> list[str]:
+    return [""]
+
+
+_SENSORS: Mapping[Signal, Callable[[Building], list[str]]] = {
+    TAG_SEEN: lambda building: [reader.id for reader in building.readers],
+    FACE_SEEN: lambda building: [camera.id for camera in building.cameras],
+    DOOR_USED: lambda building: [door.id for door in building.doors],
+    ROOM_CLIMATE: lambda building: [room.id for room in building.rooms],
+    SIGHTING: _nobody,
+}
+_SUBJECTS: Mapping[Signal, Callable[[Building], list[str]]] = {
+    TAG_SEEN: lambda building: [person.tag for person in building.people],
+    FACE_SEEN: lambda building: [person.face for person in building.people],
+    DOOR_USED: lambda building: [room.id for room in building.rooms],
+    ROOM_CLIMATE: _nobody,
+    SIGHTING: lambda building: [person.id for person in building.people],
+}
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What sensors make of people who walk by: tags and faces in the sensors' own terms, doors, and plain positions.
+#
+# Each person is noticed once an interval, at a moment of its own, by every sensor of the room that covers the spot.
+# Errors of measurement are bounded: see the constants. Rooms' climate is :mod:`simulator.sensors`.
 
 READER_ERROR = 0.10
 """Metres, at most, ahead and to the left."""
@@ -65,7 +164,7 @@ def sample(legs: Legs, people: Integers, moment: Integers, interval: int, first:
     )
 
 
-class Eyes:
+class SensorModel:
     """All readers and cameras of a building."""
 
     def __init__(self, layout: Layout, seed: int) -> None:
@@ -149,5 +248,94 @@ def _in_time(parts: list[Readings]) -> Readings:
         return Readings(time=nothing, sensor=nothing, subject=nothing, values=(nothing, nothing))
     if len(parts) == 1:
         return parts[0]
-    together = joined(parts)
+    together = join_readings(parts)
     return together.only(np.argsort(together.time, kind="stable"))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The air in the rooms: people warm it, and breathe.
+#
+# Each room reports every half minute. Temperature and carbon dioxide approach what the number of people then present
+# would settle at, a fraction of the way each time.
+
+PERIOD = 30 * SECOND
+FRESH_AIR = 420.0
+EACH_PERSON_PPM = 9000.0
+EACH_PERSON_DEGREES = 24.0
+"""Per person and square metre of the room, where things settle."""
+PACE = 0.05
+
+
+class Climate:
+    """The state of the air of every room, carried from one block of time to the next."""
+
+    def __init__(self, layout: Layout, seed: int) -> None:
+        rooms = len(layout.building.rooms)
+        self._chance = stream(seed, "climate", size=rooms)
+        nothing = np.zeros(rooms, dtype=np.int64)
+        self._moment = below(draw(self._chance, nothing), PERIOD)
+        self._usual = 20.0 + 2.0 * unit(draw(self._chance, nothing + 1))
+        self._temperature = self._usual.copy()
+        self._carbon_dioxide = np.full(rooms, FRESH_AIR)
+        self._area = np.array([(room.x2 - room.x1) * (room.y2 - room.y1) for room in layout.building.rooms])
+
+    def readings(self, legs: Legs, start: int, end: int) -> Readings:
+        """The reports of [start, end), which must follow upon the last such time asked for."""
+        first, last = _round(self._moment, start), _round(self._moment, end)
+        low, high = int(first.min()), int(last.max())
+        if low == high:
+            return _reports([], [], [])
+        present = self._present(legs, first, last, low, high)
+        rooms, times, measured = [], [], []
+        for turn in range(low, high):
+            reporting = np.flatnonzero((first <= turn) & (turn < last))
+            self._breathe(reporting, present[turn - low, reporting])
+            rooms.append(reporting)
+            times.append(turn * PERIOD + self._moment[reporting])
+            measured.append(self._measure(reporting, turn))
+        return _reports(times, rooms, measured)
+
+    def _present(self, legs: Legs, first: Integers, last: Integers, low: int, high: int) -> Integers:
+        """How many people are in each room when it reports, by turn and room."""
+        moment, earliest, latest = self._moment[legs.room], first[legs.room], last[legs.room]
+        begin = np.clip(_round(moment, legs.start), earliest, latest)
+        count = np.clip(_round(moment, legs.end), earliest, latest) - begin
+        leg = np.repeat(np.arange(len(count)), count)
+        place = np.arange(len(leg)) - np.repeat(np.cumsum(count) - count, count)
+        cell = (begin[leg] + place - low) * len(self._moment) + legs.room[leg]
+        counted = np.bincount(cell, minlength=(high - low) * len(self._moment))
+        return counted.reshape(high - low, len(self._moment))
+
+    def _breathe(self, rooms: Integers, people: Integers) -> None:
+        crowd = people / self._area[rooms]
+        warmth = self._usual[rooms] + EACH_PERSON_DEGREES * crowd
+        self._temperature[rooms] += PACE * (warmth - self._temperature[rooms])
+        air = FRESH_AIR + EACH_PERSON_PPM * crowd
+        self._carbon_dioxide[rooms] += PACE * (air - self._carbon_dioxide[rooms])
+
+    def _measure(self, rooms: Integers, turn: int) -> Integers:
+        """Tenths of °C, of % and of ppm."""
+        bits = draw(self._chance[rooms], np.full(len(rooms), turn + 2))
+        temperature = self._temperature[rooms]
+        humidity = 45.0 - 1.5 * (temperature - 21.0) + 0.5 * error(bits, 0)
+        carbon_dioxide = self._carbon_dioxide[rooms] + 10.0 * error(bits, 1)
+        tenths = np.rint(10.0 * np.stack((temperature, np.clip(humidity, 0.0, 100.0), carbon_dioxide)))
+        return tenths.astype(np.int64)
+
+
+def _round(moment: Integers, time: Integers | int) -> Integers:
+    """The number of the first report not before ``time``."""
+    return -((moment - time) // PERIOD)
+
+
+def _reports(times: list[Integers], rooms: list[Integers], measured: list[Integers]) -> Readings:
+    nothing = np.zeros(0, dtype=np.int64)
+    time, room = np.concatenate([nothing, *times]), np.concatenate([nothing, *rooms])
+    values = np.concatenate([np.zeros((3, 0), dtype=np.int64), *measured], axis=1)
+    order = np.lexsort((room, time))
+    return Readings(
+        time=time[order],
+        sensor=room[order],
+        subject=np.zeros_like(room),
+        values=(values[0, order], values[1, order], values[2, order]),
+    )

@@ -1,6 +1,6 @@
 """The simulation: people walk, sensors notice, events arrive; the same for the same seed, everywhere.
 
-    >>> from situ.testing.building import example_building, simulate
+    >>> from simulator import example_building, simulate
     >>> simulation = simulate(example_building(), seed=7, persons=40, duration=timedelta(minutes=5), situations=2)
     >>> for chunk in simulation.json_lines(): ...
     >>> simulation.truth
@@ -20,27 +20,28 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from situ.testing.building.chance import Integers
-from situ.testing.building.climate import PERIOD, Climate
-from situ.testing.building.columns import ColumnWriter
-from situ.testing.building.delivery import Arrivals, Delivery
-from situ.testing.building.layout import Layout, lay_out
-from situ.testing.building.lines import LineWriter
-from situ.testing.building.plan import Building
-from situ.testing.building.planting import Planted, plant
-from situ.testing.building.sensing import Eyes, doors, moments, positions, sample
-from situ.testing.building.signals import (
+from simulator.delivery import Arrivals, ColumnWriter, EventDelivery, LineWriter
+from simulator.deterministic_math import Integers
+from simulator.floor_plan import Building
+from simulator.movement import SECOND, Layout, Planted, Walk, lay_out, plant
+from simulator.sensors import (
     DOOR_USED,
     FACE_SEEN,
+    PERIOD,
     ROOM_CLIMATE,
     SENSED,
     SIGHTING,
     SIGNALS,
     TAG_SEEN,
+    Climate,
     Readings,
+    SensorModel,
     Signal,
+    doors,
+    moments,
+    positions,
+    sample,
 )
-from situ.testing.building.walk import SECOND, Walk
 
 START = datetime(2026, 11, 2, 8, tzinfo=UTC)
 INTERVAL = timedelta(milliseconds=500)
@@ -107,7 +108,9 @@ class Simulation:
                 yield np.sort(np.concatenate([arrivals.arrival for arrivals in due])), text
 
     def _arrivals(self, span: timedelta | None) -> Iterator[list[Arrivals]]:
-        delivery = Delivery(self.seed, disorder=self.disorder, duplicates=self.duplicates, malformed=self.malformed)
+        delivery = EventDelivery(
+            self.seed, disorder=self.disorder, duplicates=self.duplicates, malformed=self.malformed
+        )
         nothing: dict[Signal, Readings] = {}
         for end, readings in self._readings(span):
             nothing = {signal: some.only(_NO_ROWS) for signal, some in readings.items()}
@@ -121,7 +124,7 @@ class Simulation:
         people = np.argsort(moment, kind="stable")
         moment = moment[people]
         walk = Walk(self.layout, self.seed, people, errands=self.planted.errands, closures=self.planted.closures)
-        eyes, climate = Eyes(self.layout, self.seed), Climate(self.layout, self.seed)
+        eyes, climate = SensorModel(self.layout, self.seed), Climate(self.layout, self.seed)
         # However seldom one looks, people walk on, a leg every few seconds: legs count like samples.
         longest = SAMPLES_IN_A_BLOCK * 5 * SECOND // len(people)
         if span is not None:

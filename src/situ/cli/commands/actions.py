@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from situ.cli.exits import Exit, Stop
+from situ.cli.exits import CommandError, Exit
 from situ.cli.groups import group
 from situ.cli.options import Json, Project, Quiet, begin
 
 if TYPE_CHECKING:
-    from situ.cli.kept_actions import Kept
-    from situ.host.asked import Asked
+    from situ.app.action_queue import ActionQueue, QueuedAction
 
 app = group(
     "actions",
@@ -51,15 +50,15 @@ def list_actions(
       situ actions list
       situ actions list --state failed --policy unaccompanied-guest
     """
-    from situ.cli.kept_actions import kept_actions
+    from situ.app.action_queue import queued_actions
 
     output = begin(context, json=as_json, quiet=quiet)
     found = [
-        each for each in kept_actions(_asked(project)) if policy in ("", each.policy) and state in (None, each.state)
+        each for each in queued_actions(_asked(project)) if policy in ("", each.policy) and state in (None, each.state)
     ][-limit:]
 
     def shown() -> Any:
-        from situ.cli.show_actions import show_actions
+        from situ.cli.render.status import show_actions
 
         return show_actions(found)
 
@@ -85,7 +84,7 @@ def show_action(
     (found,) = _found(_asked(project), [key])
 
     def shown() -> Any:
-        from situ.cli.show_actions import show_action
+        from situ.cli.render.status import show_action
 
         return show_action(found)
 
@@ -112,7 +111,7 @@ def retry_actions(
       situ actions retry --all
     """
     from situ.bus.folder_lock import read_lock
-    from situ.cli.show_problems import count
+    from situ.cli.render.text import count
 
     output = begin(context, json=as_json, quiet=quiet)
     path = _project(project)
@@ -143,8 +142,8 @@ def drop_actions(
       situ actions drop 5f2b8c1e9d7a4b60a1c2d3e4f5061728-0.0
       situ actions drop --all
     """
-    from situ.cli.show_problems import count
-    from situ.host.asked import AGAIN, FAILED, WAITING
+    from situ.app.action_queue import AGAIN, FAILED, WAITING
+    from situ.cli.render.text import count
 
     output = begin(context, json=as_json, quiet=quiet)
     asked = _asked(project)
@@ -158,20 +157,20 @@ def drop_actions(
 
 
 def _project(project: Path | None) -> Path:
-    from situ.cli.opened import locate_project
+    from situ.cli.project import locate_project
 
     return locate_project(project)
 
 
-def _asked(project: Path | None) -> Asked:
-    from situ.host.asked import Asked
+def _asked(project: Path | None) -> ActionQueue:
+    from situ.app.action_queue import ActionQueue
 
-    return Asked(_project(project))
+    return ActionQueue(_project(project))
 
 
-def _chosen(asked: Asked, keys: list[str] | None, every: bool, state: str) -> list[str]:
+def _chosen(asked: ActionQueue, keys: list[str] | None, every: bool, state: str) -> list[str]:
     """The keys that were named, or of all that failed; the command ends if one is missing."""
-    from situ.host.asked import FAILED
+    from situ.app.action_queue import FAILED
 
     if bool(keys) == every:
         raise typer.BadParameter("name actions, or say --all", param_hint="'KEY' / '--all'")
@@ -180,14 +179,14 @@ def _chosen(asked: Asked, keys: list[str] | None, every: bool, state: str) -> li
     return [each.key for each in _found(asked, keys or [], state)]
 
 
-def _found(asked: Asked, keys: list[str], state: str = "") -> list[Kept]:
-    from situ.catalogue import UNKNOWN_KEPT_ACTION
-    from situ.cli.kept_actions import find_action
+def _found(asked: ActionQueue, keys: list[str], state: str = "") -> list[QueuedAction]:
+    from situ.app.action_queue import find_action
+    from situ.lang.catalogue import UNKNOWN_KEPT_ACTION
 
     found = {key: find_action(asked, key) for key in keys}
     wanted = f"{state or 'waits or failed'}"
     known = [each for each in found.values() if each is not None and state in ("", each.state)]
     if len(known) < len(found):
         there = {each.key for each in known}
-        raise Stop(Exit.NO, *(UNKNOWN_KEPT_ACTION(key=key, state=wanted) for key in keys if key not in there))
+        raise CommandError(Exit.NO, *(UNKNOWN_KEPT_ACTION(key=key, state=wanted) for key in keys if key not in there))
     return known

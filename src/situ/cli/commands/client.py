@@ -12,7 +12,7 @@ from situ.cli.groups import group
 from situ.cli.options import Json, Project, Quiet, begin
 
 if TYPE_CHECKING:
-    from situ.cli.admission import Change
+    from situ.cli.credentials import CredentialChange
 
 app = group(
     "client",
@@ -54,7 +54,7 @@ def add(
       situ client add reader-7
       situ client add reader-7 --out reader-7.creds
     """
-    from situ.cli.admission import add_client
+    from situ.cli.credentials import add_client
 
     return _told(context, as_json, quiet, add_client(project, name, out))
 
@@ -76,7 +76,7 @@ def rotate(
     Examples:
       situ client rotate reader-7
     """
-    from situ.cli.admission import rotate_client
+    from situ.cli.credentials import rotate_client
 
     return _told(context, as_json, quiet, rotate_client(project, name, out))
 
@@ -98,7 +98,7 @@ def remove(
     Examples:
       situ client remove reader-7
     """
-    from situ.cli.admission import remove_client
+    from situ.cli.credentials import remove_client
 
     return _told(context, as_json, quiet, remove_client(project, name))
 
@@ -116,7 +116,7 @@ def list_clients(
     Examples:
       situ client list
     """
-    from situ.cli.registered import registry_of
+    from situ.cli.registry import registry_of
 
     output = begin(context, json=as_json, quiet=quiet)
     with registry_of(project) as registered:
@@ -130,7 +130,7 @@ def list_clients(
         ]
 
     def shown() -> Any:
-        from situ.cli.show_clients import show_clients
+        from situ.cli.render.registry import show_clients
 
         return show_clients(found)
 
@@ -153,14 +153,14 @@ def configuration(
     Examples:
       situ client configuration > users.conf
     """
-    from situ.cli.admission import configuration_of
+    from situ.cli.credentials import configuration_of
 
     output = begin(context, json=False, quiet=quiet)
     output.text(configuration_of(project))
     return Exit.DONE
 
 
-def _told(context: typer.Context, as_json: bool, quiet: bool, change: Change) -> Exit:
+def _told(context: typer.Context, as_json: bool, quiet: bool, change: CredentialChange) -> Exit:
     output = begin(context, json=as_json, quiet=quiet)
     if as_json:
         output.data(change.as_json())

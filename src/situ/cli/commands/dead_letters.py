@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from situ.cli.exits import Exit, Stop
+from situ.cli.exits import CommandError, Exit
 from situ.cli.groups import group
 from situ.cli.options import Json, Project, Quiet, begin
 
 if TYPE_CHECKING:
-    from situ.cli.in_force import Live
-    from situ.cli.letters import Letter
-    from situ.errors import Problem
+    from situ.cli.project import LiveRun
+    from situ.explain.dead_letters import StoredDeadLetter
+    from situ.lang.problems import Problem
 
 app = group(
     "dead-letters",
@@ -46,13 +46,13 @@ def list_letters(
     """
     import asyncio
 
-    from situ.cli.in_force import find_run
+    from situ.cli.project import find_run
 
     output = begin(context, json=as_json, quiet=quiet)
     found = asyncio.run(_latest(find_run(project, output), client, code.upper(), limit))
 
     def shown() -> Any:
-        from situ.cli.show_letters import show_letters
+        from situ.cli.render.dead_letters import show_letters
 
         return show_letters(found)
 
@@ -76,13 +76,13 @@ def show_letter(
     """
     import asyncio
 
-    from situ.cli.in_force import find_run
+    from situ.cli.project import find_run
 
     output = begin(context, json=as_json, quiet=quiet)
     letter = asyncio.run(_found(find_run(project, output), [id]))[0]
 
     def shown() -> Any:
-        from situ.cli.show_letters import show_letter
+        from situ.cli.render.dead_letters import show_letter
 
         return show_letter(letter)
 
@@ -114,9 +114,9 @@ def retry_letters(
     """
     import asyncio
 
-    from situ.cli.in_force import find_run
     from situ.cli.progress import progress
-    from situ.cli.show_problems import count
+    from situ.cli.project import find_run
+    from situ.cli.render.text import count
 
     output = begin(context, json=as_json, quiet=quiet)
     if bool(ids) == every:
@@ -131,40 +131,40 @@ def retry_letters(
     return Exit.NO if refused else Exit.DONE
 
 
-async def _latest(live: Live, client: str, code: str, limit: int) -> list[Letter]:
-    from situ.cli.letters import latest, letters
-    from situ.cli.on_bus import bus_of
+async def _latest(live: LiveRun, client: str, code: str, limit: int) -> list[StoredDeadLetter]:
+    from situ.cli.project import bus_of
+    from situ.explain.dead_letters import latest_dead_letters, read_dead_letters
 
     async with bus_of(live, "dead-letters") as bus:
         if not code:
-            return await latest(bus, limit, client=client)
-        return [letter async for letter in letters(bus, client=client) if letter.code == code][-limit:]
+            return await latest_dead_letters(bus, limit, client=client)
+        return [letter async for letter in read_dead_letters(bus, client=client) if letter.code == code][-limit:]
 
 
-async def _found(live: Live, ids: list[str]) -> list[Letter]:
+async def _found(live: LiveRun, ids: list[str]) -> list[StoredDeadLetter]:
     """The letters of these ids; the command ends if one is missing."""
-    from situ.catalogue import UNKNOWN_LETTER
-    from situ.cli.letters import find
-    from situ.cli.on_bus import bus_of
+    from situ.cli.project import bus_of
+    from situ.explain.dead_letters import find_dead_letter
+    from situ.lang.catalogue import UNKNOWN_LETTER
 
     async with bus_of(live, "dead-letters") as bus:
-        found = await find(bus, ids)
+        found = await find_dead_letter(bus, ids)
     if missing := [id for id in ids if id not in found]:
-        raise Stop(Exit.NO, *(UNKNOWN_LETTER(id=id) for id in missing))
+        raise CommandError(Exit.NO, *(UNKNOWN_LETTER(id=id) for id in missing))
     return [found[id] for id in ids]
 
 
-async def _retry(live: Live, ids: list[str] | None, advance: Any) -> tuple[list[Letter], list[Problem]]:
-    from situ.cli.letters import letters, mark_retried, publish_again
-    from situ.cli.on_bus import bus_of
-    from situ.errors import SituError
+async def _retry(live: LiveRun, ids: list[str] | None, advance: Any) -> tuple[list[StoredDeadLetter], list[Problem]]:
+    from situ.cli.project import bus_of
+    from situ.explain.dead_letters import mark_retried, publish_again, read_dead_letters
+    from situ.lang.problems import SituError
 
     chosen = await _found(live, ids) if ids else []
-    done: list[Letter] = []
+    done: list[StoredDeadLetter] = []
     refused: list[Problem] = []
     async with bus_of(live, "dead-letters") as bus:
         if not ids:
-            chosen = [letter async for letter in letters(bus) if not letter.retried]
+            chosen = [letter async for letter in read_dead_letters(bus) if not letter.retried]
         for number, letter in enumerate(chosen, 1):
             try:
                 await publish_again(bus, letter)

@@ -1,4 +1,4 @@
-"""``situ explain``: what is declared, and what it means."""
+"""``situ explain visibility``: why a subscription sees an event, or does not."""
 
 from __future__ import annotations
 
@@ -6,17 +6,136 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from situ.cli.exits import Exit, Stop
-from situ.cli.explain_contexts import explain_context, explain_transform
-from situ.cli.explain_matches import explain_detection, explain_miss
-from situ.cli.explain_policies import explain_policy
-from situ.cli.explain_quality import explain_quality
-from situ.cli.explain_visibility import explain_visibility
+from situ.cli.commands.explain_context import explain_context, explain_transform
+from situ.cli.commands.explain_policy import explain_detection, explain_miss, explain_policy
+from situ.cli.commands.quality import explain_quality
+from situ.cli.exits import CommandError, Exit
 from situ.cli.groups import group
-from situ.cli.options import Json, Project, Quiet, begin
+from situ.cli.options import Credentials, Json, Project, Quiet, Server, begin
 
 if TYPE_CHECKING:
-    from situ.errors import Code
+    from pathlib import Path
+
+    from situ.cli.output import Output
+    from situ.explain.visibility import VisibilityAnswer
+    from situ.lang.problems import Code
+    from situ.model import Deployment
+    from situ.router.explain_visibility import Progress
+    from situ.scopes.graph import ScopeGraph
+
+
+def explain_visibility(
+    context: typer.Context,
+    to: Annotated[str, typer.Option("--to", metavar="CLIENT/NAME", help="The subscription.")],
+    event: Annotated[
+        str, typer.Argument(metavar="[EVENT]", help="The event's id, its key (client.incarnation.seq) or its position.")
+    ] = "",
+    source: Annotated[
+        str,
+        typer.Option("--from", metavar="CLIENT/NAME", help="Instead: what this advertisement would publish."),
+    ] = "",
+    data: Annotated[
+        str,
+        typer.Option("--data", metavar="FILE", help="The data of it, or a whole event; - is standard input."),
+    ] = "",
+    project: Project = None,
+    credentials: Credentials = None,
+    server: Server = "",
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Explain why an event is visible to a subscription, or why not.
+
+    In each dimension it shows the way that the event takes, the filters on it and what they said, and what would help;
+    of a situation also what it was made of. An event is decided by the scopes of its time and by those in force.
+
+    With --credentials a client asks: about its own events or its own subscription, and is told the answer and what it
+    said itself; an administrator or observer of all closed dimensions is told everything.
+
+    \b
+    Examples:
+      situ explain visibility tracker.1793520000000.12 --to desk/arrivals
+      situ explain visibility --from tracker/sightings --data sighting.json --to desk/arrivals
+      situ explain visibility 4512874496 --to desk/arrivals --credentials desk.creds
+    """
+    import asyncio
+
+    from situ.cli.progress import progress
+
+    output = begin(context, json=as_json, quiet=quiet)
+    if bool(event) == bool(source):
+        raise typer.BadParameter("name an event, or an advertisement with --from", param_hint="'EVENT' / '--from'")
+    if bool(source) != bool(data):
+        raise typer.BadParameter("--from and --data belong together", param_hint="'--from' / '--data'")
+    with progress("Searching", shown=output.has_terminal) as advance:
+        if credentials is not None or server:
+            answer = asyncio.run(_as_client(project, output, credentials, server, event, source, data, to))
+        else:
+            answer = asyncio.run(_as_operator(project, output, event, source, data, to, advance))
+
+    def shown() -> Any:
+        from rich.text import Text
+
+        from situ.cli.output import visible
+
+        return [Text(visible(answer.text))]
+
+    output.answer(lambda: answer.data, shown)
+    return Exit.DONE
+
+
+async def _as_operator(
+    project: Path | None, output: Output, event: str, source: str, data: str, to: str, advance: Progress | None
+) -> VisibilityAnswer:
+    from situ.cli.arguments import read_file
+    from situ.cli.project import bus_of, find_run, open_in_force
+    from situ.explain.expression import RawSample
+    from situ.explain.visibility import explain_visibility as explain
+    from situ.explain.visibility import explain_visibility_of_sample
+    from situ.registry.snapshots import fetch_deployment
+
+    if source:
+        opened = await open_in_force(project, output)
+        written = _written(opened.path, opened.deployment)
+        return explain_visibility_of_sample(source, RawSample(data, read_file(data)), to, opened, written)
+    live = find_run(project, output)
+    async with bus_of(live, "explain") as bus:
+        deployment = await fetch_deployment(bus)
+        return await explain(event, to, bus, deployment, _written(live.path, deployment), advance)
+
+
+def _written(path: Path, deployment: Deployment) -> ScopeGraph:
+    """The scopes as they stand in the folder, for the places of filters; while that has errors, those in force."""
+    from situ.project.check import check_folder
+
+    found = check_folder(path).deployment
+    return deployment.scopes if found is None else found.scopes
+
+
+async def _as_client(
+    project: Path | None,
+    output: Output,
+    credentials: Path | None,
+    server: str,
+    event: str,
+    source: str,
+    data: str,
+    to: str,
+) -> VisibilityAnswer:
+    from situ.cli.arguments import read_file
+    from situ.cli.connection import as_client
+    from situ.client.connection import connect
+    from situ.explain.visibility import VisibilityAnswer
+
+    who = as_client(project, "", credentials, server, output)
+    sample = read_file(data).decode(errors="replace") if data else ""
+    async with connect(who.place, client=who.name, **who.options) as node:
+        told = await node.explain_visibility(event, to=to, ad=source, sample=sample)
+    return VisibilityAnswer(text=told.text, data=dict(told.answer))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``situ explain``: what is declared, and what it means.
 
 app = group(
     "explain",
@@ -26,19 +145,19 @@ app = group(
 
 
 def _type_names(incomplete: str) -> list[str]:
-    from situ.cli.opened import type_names
+    from situ.cli.project import type_names
 
     return [name for name in type_names() if name.startswith(incomplete)]
 
 
 def _function_names(incomplete: str) -> list[str]:
-    from situ.cli.explained_functions import function_names
+    from situ.explain.functions import function_names
 
     return [name for name in function_names({}) if name.startswith(incomplete)]
 
 
 def _codes(incomplete: str) -> list[tuple[str, str]]:
-    from situ.catalogue import CODES
+    from situ.lang.catalogue import CODES
 
     return [(name, code.title) for name, code in CODES.items() if name.startswith(incomplete.upper())]
 
@@ -62,11 +181,11 @@ def explain_types(
       situ explain types
       situ explain types Sighting
     """
-    from situ.catalogue import UNKNOWN_TYPE
-    from situ.cli.explained_types import explain_all, explain_type, type_tree
-    from situ.cli.opened import open_project
-    from situ.cli.show_types import show_type, show_type_tree
-    from situ.errors import nearest
+    from situ.cli.project import open_project
+    from situ.cli.render.types import show_type, show_type_tree
+    from situ.explain.types import explain_all, explain_type, type_tree
+    from situ.lang.catalogue import UNKNOWN_TYPE
+    from situ.lang.problems import nearest
 
     output = begin(context, json=as_json, quiet=quiet)
     types = open_project(project).deployment.types
@@ -77,7 +196,7 @@ def explain_types(
         return Exit.DONE
     type = types.get(name)
     if type is None:
-        raise Stop(Exit.NO, UNKNOWN_TYPE(name=name, nearest=nearest(name, types.names)))
+        raise CommandError(Exit.NO, UNKNOWN_TYPE(name=name, nearest=nearest(name, types.names)))
     explained = explain_type(type, types)
     output.answer(explained.as_json, lambda: show_type(explained))
     return Exit.DONE
@@ -117,14 +236,13 @@ def explain_expression(
       situ explain expression near
       situ explain expression --type Sighting -- '-at.x > 5 m'
     """
-    from situ.cli.explained_subject import explain_subject
-    from situ.cli.files import read_file
-    from situ.cli.opened import open_project
-    from situ.cli.outcome import Raw
-    from situ.cli.show_expression import show_expression
+    from situ.cli.arguments import read_file
+    from situ.cli.project import open_project
+    from situ.cli.render.expression import show_expression
+    from situ.explain.expression import RawSample, explain_subject
 
     output = begin(context, json=as_json, quiet=quiet)
-    sample = Raw(event, read_file(event)) if event else None
+    sample = RawSample(event, read_file(event)) if event else None
     explained = explain_subject(text, type, sample, open_project(project).deployment)
     output.answer(explained.as_json, lambda: show_expression(explained, only_outcome=quiet and sample is not None))
     return Exit.DONE
@@ -149,11 +267,11 @@ def explain_functions(
       situ explain functions
       situ explain functions substring
     """
-    from situ.catalogue import UNKNOWN_NAME
-    from situ.cli import explained_functions as functions
-    from situ.cli.opened import open_functions
-    from situ.cli.show_functions import show_each_function, show_functions
-    from situ.errors import nearest
+    from situ.cli.project import open_functions
+    from situ.cli.render.types import show_each_function, show_functions
+    from situ.explain import functions
+    from situ.lang.catalogue import UNKNOWN_NAME
+    from situ.lang.problems import nearest
 
     output = begin(context, json=as_json, quiet=quiet)
     own = open_functions(project)
@@ -161,7 +279,7 @@ def explain_functions(
     if not found:
         close = nearest(name, functions.function_names(own))
         instead = "`situ explain functions` lists them all."
-        raise Stop(Exit.NO, UNKNOWN_NAME(kind="function", name=name, nearest=close, instead=instead))
+        raise CommandError(Exit.NO, UNKNOWN_NAME(kind="function", name=name, nearest=close, instead=instead))
     show = show_each_function if name else show_functions
     output.answer(lambda: [explained.as_json() for explained in found], lambda: show(found))
     return Exit.DONE
@@ -185,9 +303,9 @@ def explain_subscription(
     """
     import asyncio
 
-    from situ.cli import explained_subscription as subscriptions
-    from situ.cli.in_force import deployment_in_force
-    from situ.cli.show_subscription import show_subscription
+    from situ.cli.project import deployment_in_force
+    from situ.cli.render.event import show_subscription
+    from situ.explain import subscription as subscriptions
 
     output = begin(context, json=as_json, quiet=quiet)
     deployment = asyncio.run(deployment_in_force(project, output))
@@ -217,17 +335,16 @@ def explain_event(
     """
     import asyncio
 
-    from situ.cli import explained_event as events
-    from situ.cli.in_force import find_run
-    from situ.cli.on_bus import bus_of
     from situ.cli.progress import progress
-    from situ.cli.show_explained_event import show_explained_event
+    from situ.cli.project import bus_of, find_run
+    from situ.cli.render.event import show_explained_event
+    from situ.explain import event as events
     from situ.registry.snapshots import fetch_deployment
 
     output = begin(context, json=as_json, quiet=quiet)
     live = find_run(project, output)
 
-    async def look() -> events.EventExplained:
+    async def look() -> events.EventExplanation:
         async with bus_of(live, "explain") as bus:
             return await events.explain_event(name, bus, await fetch_deployment(bus), advance)
 
@@ -261,9 +378,9 @@ def explain_code(
     Examples:
       situ explain code X103
     """
-    from situ.catalogue import CODES, UNKNOWN_CODE
-    from situ.cli.show_functions import show_code, show_codes
-    from situ.errors import nearest
+    from situ.cli.render.types import show_code, show_codes
+    from situ.lang.catalogue import CODES, UNKNOWN_CODE
+    from situ.lang.problems import nearest
 
     output = begin(context, json=as_json, quiet=quiet)
     if not name:
@@ -272,7 +389,7 @@ def explain_code(
         return Exit.DONE
     code = CODES.get(name.upper())
     if code is None:
-        raise Stop(Exit.NO, UNKNOWN_CODE(name=name, nearest=nearest(name, CODES)))
+        raise CommandError(Exit.NO, UNKNOWN_CODE(name=name, nearest=nearest(name, CODES)))
     output.answer(lambda: _as_json(code), lambda: show_code(code))
     return Exit.DONE
 

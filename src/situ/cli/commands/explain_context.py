@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from situ.cli.exits import Exit, Stop
+from situ.cli.exits import CommandError, Exit
 from situ.cli.options import Json, Project, Quiet, begin
 
 if TYPE_CHECKING:
-    from situ.cli.explained_transform import Converted, TransformExplained
-    from situ.cli.in_context import Ways
-    from situ.cli.opened import Opened
     from situ.cli.output import Output
-    from situ.cli.published import Given
-    from situ.deployment import Deployment
-    from situ.interpretation.transformation import Transformation
+    from situ.cli.project import LoadedProject
+    from situ.contexts.transform.transformation import Transformation
+    from situ.explain.conversion import ContextConversions
+    from situ.explain.transform import ConvertedSample, TransformExplanation
+    from situ.model import Deployment
+    from situ.project.event_files import InputEvent
 
 
 def context_completion(incomplete: str) -> list[str]:
-    from situ.cli.in_context import context_names
+    from situ.explain.conversion import context_names
 
     return [name for name in context_names() if name.startswith(incomplete)]
 
@@ -44,10 +44,10 @@ def explain_context(
       situ explain context us
       situ explain context acme.us --json
     """
-    from situ.cli.explained_context import explain_context
-    from situ.cli.in_context import find_context
-    from situ.cli.opened import open_project
-    from situ.cli.show_context import show_context
+    from situ.cli.project import open_project
+    from situ.cli.render.transform import show_context
+    from situ.explain.context import explain_context
+    from situ.explain.conversion import find_context
 
     output = begin(context, json=as_json, quiet=quiet)
     deployment = open_project(project).deployment
@@ -112,11 +112,11 @@ def explain_transform(
       situ explain transform --context us --out PositionUpdate --filter 'distance > 109'
       situ explain transform --fused camera us --in seen.json
     """
-    from situ.cli.explained_why import explain_filter, explain_why
-    from situ.cli.in_context import Ways, find_context
-    from situ.cli.opened import open_project
-    from situ.cli.show_transform import show_filter, show_transform, show_why
-    from situ.interpretation.model import Direction
+    from situ.cli.project import open_project
+    from situ.cli.render.transform import show_filter, show_transform, show_why
+    from situ.contexts.model import Direction
+    from situ.explain.conversion import ContextConversions, find_context
+    from situ.explain.transform_why import explain_filter, explain_rules
 
     output = begin(context, json=as_json, quiet=quiet)
     if fused != ("", ""):
@@ -131,10 +131,10 @@ def explain_transform(
         raise typer.BadParameter("filters are about what is delivered; take --out", param_hint="'--filter'")
     opened = open_project(project)
     deployment = opened.deployment
-    ways = Ways.of(find_context(of, deployment), Direction.OUT if out else Direction.IN)
+    ways = ContextConversions.of(find_context(of, deployment), Direction.OUT if out else Direction.IN)
     explained = _explained(out or into, type, ways, opened)
     if why:
-        answer = explain_why(why, explained, ways)
+        answer = explain_rules(why, explained, ways)
         output.answer(answer.as_json, lambda: show_why(answer))
         return Exit.DONE
     if where:
@@ -145,20 +145,19 @@ def explain_transform(
     return Exit.NO if explained.sample is not None and explained.sample.problems else Exit.DONE
 
 
-def _fused(output: Output, between: tuple[str, str], subject: str, type: str, opened: Opened) -> Exit:
+def _fused(output: Output, between: tuple[str, str], subject: str, type: str, opened: LoadedProject) -> Exit:
     """From one context to the other: a type, an event, or all types that lead there."""
-    from situ.cli.explained_fused import Between, explain_fused
-    from situ.cli.in_context import Ways, find_context
-    from situ.cli.looked_up import LookedUp
-    from situ.cli.show_fused import show_all_fused, show_fused
-    from situ.interpretation.model import Direction
+    from situ.cli.render.transform import show_all_fused, show_fused
+    from situ.contexts.model import Direction
+    from situ.explain.conversion import ContextConversions, LookupTables, find_context
+    from situ.explain.fused_transform import ContextPair, explain_fused
 
     deployment = opened.deployment
     producer, consumer = (find_context(name, deployment) for name in between)
-    found = Between(
-        incoming=Ways.of(producer, Direction.IN),
-        outgoing=Ways.of(consumer, Direction.OUT),
-        tables=LookedUp(deployment.sources, opened.path),
+    found = ContextPair(
+        incoming=ContextConversions.of(producer, Direction.IN),
+        outgoing=ContextConversions.of(consumer, Direction.OUT),
+        tables=LookupTables(deployment.sources, opened.path),
     )
     if not subject:
         all_ways = [explain_fused(found.way(name), found) for name in found.types]
@@ -176,19 +175,19 @@ def _fused(output: Output, between: tuple[str, str], subject: str, type: str, op
     return Exit.NO if explained.sample is not None and explained.sample.problems else Exit.DONE
 
 
-def _is_type(subject: str, ways: Ways) -> bool:
+def _is_type(subject: str, ways: ContextConversions) -> bool:
     """What is no file is taken for a type if it could be one."""
     from pathlib import Path
 
-    from situ.cli.files import STDIN
+    from situ.cli.arguments import STDIN
 
     is_file = subject == STDIN or "/" in subject or subject.endswith((".json", ".jsonl")) or Path(subject).is_file()
     return subject in ways.context.types_of(ways.direction).events or not is_file
 
 
-def _explained(subject: str, type: str, ways: Ways, opened: Opened) -> TransformExplained:
+def _explained(subject: str, type: str, ways: ContextConversions, opened: LoadedProject) -> TransformExplanation:
     """The type or the event that is named."""
-    from situ.cli.explained_transform import explain_transform
+    from situ.explain.transform import explain_transform
 
     settings = opened.deployment.settings.defaults
     if _is_type(subject, ways):
@@ -198,30 +197,30 @@ def _explained(subject: str, type: str, ways: Ways, opened: Opened) -> Transform
     return explain_transform(way, ways, settings, _sample(given, subject, way, opened))
 
 
-def _sample(given: Given, file: str, way: Transformation, opened: Opened) -> Converted:
+def _sample(given: InputEvent, file: str, way: Transformation, opened: LoadedProject) -> ConvertedSample:
     from datetime import UTC, datetime
 
-    from situ.cli.explained_transform import convert_sample
-    from situ.cli.looked_up import LookedUp
+    from situ.explain.conversion import LookupTables
+    from situ.explain.transform import convert_sample
 
-    tables = LookedUp(opened.deployment.sources, opened.path)
+    tables = LookupTables(opened.deployment.sources, opened.path)
     extra = opened.deployment.settings.defaults.extra
     return convert_sample(given, way, tables, datetime.now(UTC), extra, file)
 
 
-def _given(file: str, type: str, deployment: Deployment) -> Given:
+def _given(file: str, type: str, deployment: Deployment) -> InputEvent:
     """The first event of a file."""
-    from situ.catalogue import FILE_UNREADABLE
-    from situ.cli.files import read_file
-    from situ.cli.published import Reader, Wrong
-    from situ.errors import Location
+    from situ.cli.arguments import read_file
+    from situ.lang.catalogue import FILE_UNREADABLE
+    from situ.lang.problems import Location
+    from situ.project.event_files import EventLineReader, InputError
 
-    reader = Reader(file, type, deployment.settings.limits.event, "--type Sighting")
+    reader = EventLineReader(file, type, deployment.settings.limits.event, "--type Sighting")
     found = [*reader.feed(read_file(file)), *reader.finish()]
     if not found:
         remedy = "Put an event there, or name a type instead."
-        raise Stop(Exit.USAGE, FILE_UNREADABLE(Location(file=file), reason="it is empty", remedy=remedy))
+        raise CommandError(Exit.USAGE, FILE_UNREADABLE(Location(file=file), reason="it is empty", remedy=remedy))
     first = found[0]
-    if isinstance(first, Wrong):
-        raise Stop(Exit.NO, *first.problems)
+    if isinstance(first, InputError):
+        raise CommandError(Exit.NO, *first.problems)
     return first

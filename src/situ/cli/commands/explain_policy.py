@@ -1,4 +1,4 @@
-"""``situ explain detection`` and ``situ explain miss``: why a policy detected something, or did not."""
+"""``situ explain policy``: what a policy means, and how it is detected."""
 
 from __future__ import annotations
 
@@ -6,17 +6,78 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from situ.cli.exits import Exit
-from situ.cli.explain_policies import policy_completion
+from situ.cli.exits import CommandError, Exit
 from situ.cli.options import Json, Project, Quiet, begin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from situ.cli.opened import Opened
-    from situ.cli.tested import Tested
-    from situ.situation.meaning.explain_match import WhyDetected, WhyMissed
-    from situ.situation.policies.policy import Policy
+    from situ.cli.project import LoadedProject
+    from situ.explain.policy_match import DetectionExplanation, MissExplanation
+    from situ.policies.model import Policy
+    from situ.project.policy_tests import PolicyTestResult
+
+
+def policy_completion(incomplete: str) -> list[str]:
+    from situ.cli.project import open_project
+
+    try:
+        return [name for name in open_project(None).deployment.policies if name.startswith(incomplete)]
+    except (CommandError, OSError):
+        return []
+
+
+def explain_policy(
+    context: typer.Context,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|FILE", help="A policy of the project, or a file with one.", autocompletion=policy_completion
+        ),
+    ],
+    svg: Annotated[str, typer.Option("--svg", metavar="FILE", help="Draw the logic tree into this file.")] = "",
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Explain a policy: its text, its normal form, its logic tree, and the plan by which it is detected.
+
+    While the project runs it is explained as it is in force. A file is explained as if it were part of that: what it
+    shares with the policies there is shown, too.
+
+    \b
+    Examples:
+      situ explain policy unaccompanied-guest
+      situ explain policy new.dpl --svg tree.svg
+    """
+    import asyncio
+    from pathlib import Path
+
+    from situ.cli.arguments import read_file, write_new
+    from situ.cli.project import deployment_in_force
+    from situ.cli.render.policy import draw_tree, show_policy
+    from situ.explain.policy import explain_policy, find_policy, read_policy
+
+    output = begin(context, json=as_json, quiet=quiet)
+    deployment = asyncio.run(deployment_in_force(project, output))
+    policy = read_policy(read_file(name), name, deployment) if _is_file(name) else find_policy(name, deployment)
+    explained = explain_policy(policy, deployment.ontology, deployment.policies.values())
+    if svg:
+        write_new(Path(svg), draw_tree(explained.tree), overwrite=True)
+    output.answer(explained.as_json, lambda: show_policy(explained))
+    if svg:
+        output.note(f"The logic tree is drawn in {svg}.")
+    return Exit.DONE
+
+
+def _is_file(name: str) -> bool:
+    from situ.cli.arguments import STDIN
+
+    return name == STDIN or "/" in name or name.endswith(".dpl")
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``situ explain detection`` and ``situ explain miss``: why a policy detected something, or did not.
 
 Test = Annotated[
     str,
@@ -50,16 +111,14 @@ def explain_detection(
     """
     import asyncio
 
-    from situ.cli import explained_match as matches
-    from situ.cli.in_force import find_run
-    from situ.cli.on_bus import bus_of
-    from situ.cli.opened import open_project
+    from situ.cli.project import bus_of, find_run, open_project
+    from situ.cli.render.policy_match import detection_lines
+    from situ.explain import detection as matches
     from situ.registry.snapshots import fetch_deployment
-    from situ.situation.meaning.tell_match import tell_detection
 
     output = begin(context, json=as_json, quiet=quiet)
 
-    async def look() -> tuple[Policy, WhyDetected]:
+    async def look() -> tuple[Policy, DetectionExplanation]:
         live = find_run(project, output)
         async with bus_of(live, "explain") as bus:
             return await matches.detected_in_log(bus, live, await fetch_deployment(bus), id)
@@ -69,7 +128,7 @@ def explain_detection(
         policy, why = matches.detected_in_test(opened, _tested(opened, test), id)
     else:
         policy, why = asyncio.run(look())
-    lines = tell_detection(policy, why, _moments(test))
+    lines = detection_lines(policy, why, _moments(test))
     output.answer(lambda: _detection_as_json(why, lines), lambda: _shown(lines))
     return Exit.DONE
 
@@ -104,18 +163,16 @@ def explain_miss(
     """
     import asyncio
 
-    from situ.cli import explained_match as matches
-    from situ.cli.in_force import find_run
-    from situ.cli.on_bus import bus_of
-    from situ.cli.opened import open_project
+    from situ.cli.project import bus_of, find_run, open_project
+    from situ.cli.render.policy_match import miss_lines
+    from situ.explain import detection as matches
     from situ.registry.snapshots import fetch_deployment
-    from situ.situation.meaning.tell_match import tell_miss
 
     output = begin(context, json=as_json, quiet=quiet)
     bindings = _bindings(bind or [])
     time = _time(at, in_test=bool(test))
 
-    async def look() -> tuple[Policy, WhyMissed]:
+    async def look() -> tuple[Policy, MissExplanation]:
         live = find_run(project, output)
         async with bus_of(live, "explain") as bus:
             deployment = await fetch_deployment(bus)
@@ -128,13 +185,13 @@ def explain_miss(
         why = matches.missed_in_test(opened, _tested(opened, test), asked, bindings, time)
     else:
         asked, why = asyncio.run(look())
-    lines = tell_miss(asked, why, _moments(test))
+    lines = miss_lines(asked, why, _moments(test))
     output.answer(lambda: _miss_as_json(asked, why, lines), lambda: _shown(lines))
     return Exit.NO if why.detected else Exit.DONE
 
 
-def _tested(opened: Opened, name: str) -> Tested:
-    from situ.cli.tested import find_tests, run_tests
+def _tested(opened: LoadedProject, name: str) -> PolicyTestResult:
+    from situ.project.policy_tests import find_tests, run_tests
 
     # As a run would take the events: what is late, or not decided when the clock stops, is explained as such.
     [tested] = run_tests(opened, find_tests(opened, [name]), engine="edge")
@@ -154,9 +211,9 @@ def _bindings(written: list[str]) -> dict[str, str]:
 def _time(text: str, *, in_test: bool) -> int:
     from datetime import timedelta
 
-    from situ.cli.moments import read_duration, read_moment
+    from situ.cli.arguments import read_duration, read_moment
     from situ.event.instants import microseconds
-    from situ.situation.meaning.policy_test import START
+    from situ.policies.policy_tests import START
 
     if in_test and not text[:4].isdigit():
         return START + read_duration(text, "--at") // timedelta(microseconds=1)
@@ -164,7 +221,7 @@ def _time(text: str, *, in_test: bool) -> int:
 
 
 def _moments(test: str) -> Callable[[int], str]:
-    from situ.cli.show_test import moment
+    from situ.cli.render.policy_tests import moment
     from situ.event.instants import print_instant
 
     return moment if test else print_instant
@@ -182,9 +239,9 @@ def _shown(lines: list[str]) -> Any:
         yield text
 
 
-def _detection_as_json(why: WhyDetected, lines: list[str]) -> Mapping[str, Any]:
+def _detection_as_json(why: DetectionExplanation, lines: list[str]) -> Mapping[str, Any]:
     from situ.event.instants import print_instant
-    from situ.situation.policies.wording import literal_text, part_text
+    from situ.policies.logic_tree import literal_text, part_text
 
     found = why.detection
     return {
@@ -206,9 +263,9 @@ def _detection_as_json(why: WhyDetected, lines: list[str]) -> Mapping[str, Any]:
     }
 
 
-def _miss_as_json(policy: Policy, why: WhyMissed, lines: list[str]) -> Mapping[str, Any]:
+def _miss_as_json(policy: Policy, why: MissExplanation, lines: list[str]) -> Mapping[str, Any]:
     from situ.event.instants import print_instant
-    from situ.situation.policies.wording import literal_text, part_text
+    from situ.policies.logic_tree import literal_text, part_text
 
     return {
         "policy": policy.name,

@@ -14,12 +14,12 @@ from situ.cli.exits import Exit
 from situ.cli.options import Credentials, InScopes, Json, New, Project, Quiet, Server, begin, read_scopes
 
 if TYPE_CHECKING:
-    from situ.cli.as_client import AsClient
+    from situ.cli.connection import ClientIdentity
     from situ.cli.output import Output
-    from situ.cli.published import Given, Wrong
-    from situ.edge.node import Node
-    from situ.edge.sending import Receipt
-    from situ.errors import Problem, SituError
+    from situ.client.client import Client
+    from situ.client.publish_queue import Receipt
+    from situ.lang.problems import Problem, SituError
+    from situ.project.event_files import InputError, InputEvent
 
 _UNDER_WAY = 5_000  # receipts that are waited for at once
 _ARGUMENT = "--data"
@@ -62,11 +62,11 @@ def publish(
     Examples:
       situ publish Sighting --data '{"who": "p07", "at": {"x": 1.5, "y": 2.0}}'
       situ publish Sighting --file sightings.jsonl
-      python -m situ.testing.building --for 10s | situ publish --file -
+      python -m simulator --for 10s | situ publish --file -
     """
-    from situ.cli.as_client import as_client
-    from situ.cli.files import STDIN
-    from situ.cli.stopping import run_until_stopped
+    from situ.cli.arguments import STDIN
+    from situ.cli.connection import as_client
+    from situ.cli.signals import run_until_stopped
 
     output = begin(context, json=as_json, quiet=quiet)
     if bool(data) == bool(file):
@@ -75,7 +75,7 @@ def publish(
     if tags and not type:
         raise typer.BadParameter("what is published into scopes is of one type; name it", param_hint="'TYPE'")
     speaker = as_client(project, client, credentials, server, output, new=new)
-    outcome = Outcome(client=speaker.name)
+    outcome = PublishOutcome(client=speaker.name)
     whole = run_until_stopped(_publish(speaker, output, outcome, type, data, file, terms or None, tags), False)
     output.answer(outcome.as_json, outcome.shown)
     if not as_json:
@@ -86,7 +86,7 @@ def publish(
 
 
 @dataclass(slots=True)
-class Outcome:
+class PublishOutcome:
     """What became of the events."""
 
     client: str
@@ -98,7 +98,7 @@ class Outcome:
     problems: list[Problem] = field(default_factory=list)
 
     def refuse(self, problems: tuple[Problem, ...], line: int, file: str) -> None:
-        from situ.errors import Location
+        from situ.lang.problems import Location
 
         self.refused += 1
         if len(self.problems) < _SHOWN:
@@ -118,7 +118,7 @@ class Outcome:
     def shown(self) -> Iterator[Any]:
         from rich.text import Text
 
-        from situ.cli.show_problems import count
+        from situ.cli.render.text import count
 
         text = Text(f"{count(self.stored, 'event')} stored")
         if self.stored == 1:
@@ -131,9 +131,9 @@ class Outcome:
 
 
 async def _publish(
-    speaker: AsClient,
+    speaker: ClientIdentity,
     output: Output,
-    outcome: Outcome,
+    outcome: PublishOutcome,
     type: str,
     data: str,
     file: str,
@@ -142,7 +142,7 @@ async def _publish(
 ) -> bool:
     """Publish all there is; True at its end. When it is cancelled, what is queued is stored first."""
     from situ.cli.progress import progress
-    from situ.edge.connecting import connect
+    from situ.client.connection import connect
 
     publishing = _Publishing(outcome, file or _ARGUMENT, speaker, terms or "")
     limit = speaker.settings.limits.event
@@ -162,14 +162,14 @@ async def _publish(
     return True
 
 
-async def _given(data: str, file: str, type: str, limit: int) -> AsyncIterator[list[Given | Wrong]]:
-    from situ.cli.published import Reader, read_given
+async def _given(data: str, file: str, type: str, limit: int) -> AsyncIterator[list[InputEvent | InputError]]:
+    from situ.project.event_files import EventLineReader, read_events
 
     if file:
-        async for given in read_given(file, type, limit):
+        async for given in read_events(file, type, limit):
             yield given
         return
-    reader = Reader(_ARGUMENT, type, limit)
+    reader = EventLineReader(_ARGUMENT, type, limit)
     found = [*reader.feed(os.fsencode(data)), *reader.finish()]
     if found:
         yield found
@@ -178,17 +178,17 @@ async def _given(data: str, file: str, type: str, limit: int) -> AsyncIterator[l
 class _Publishing:
     """Puts events into the node's queue, and waits for the receipts of many at a time."""
 
-    def __init__(self, outcome: Outcome, file: str, speaker: AsClient, terms: str) -> None:
+    def __init__(self, outcome: PublishOutcome, file: str, speaker: ClientIdentity, terms: str) -> None:
         self.outcome = outcome
         self._speaker, self._terms = speaker, terms
         self._file = file
         self._waiting: list[tuple[int, Receipt]] = []
 
-    async def put(self, node: Node, given: Given | Wrong) -> None:
-        from situ.cli.published import Wrong
-        from situ.errors import SituError
+    async def put(self, node: Client, given: InputEvent | InputError) -> None:
+        from situ.lang.problems import SituError
+        from situ.project.event_files import InputError
 
-        if isinstance(given, Wrong):
+        if isinstance(given, InputError):
             self.outcome.refuse(given.problems, given.line, self._file)
             return
         try:
@@ -210,7 +210,7 @@ class _Publishing:
         return await self._speaker.explained(error.problems, [type], self._terms)
 
     async def settle(self) -> None:
-        from situ.errors import SituError
+        from situ.lang.problems import SituError
 
         waiting, self._waiting = self._waiting, []
         for line, receipt in waiting:

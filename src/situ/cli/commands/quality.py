@@ -1,4 +1,4 @@
-"""``situ explain quality``: why an expectation is met or is not, and what a publisher is asked to do for whom."""
+"""``situ quality``: who expects what, who can do what, what holds, and why not."""
 
 from __future__ import annotations
 
@@ -13,6 +13,62 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from situ.cli.output import Output
+
+
+def quality(
+    context: typer.Context,
+    project: Project = None,
+    credentials: Credentials = None,
+    server: Server = "",
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Show what subscribers expect, what publishers can do, what holds, and why not.
+
+    With --credentials a client asks, and is shown how its own expectations stand.
+
+    \b
+    Examples:
+      situ quality
+      situ quality --json
+      situ quality --credentials desk.creds
+    """
+    import asyncio
+
+    output = begin(context, json=as_json, quiet=quiet)
+    if credentials is not None or server:
+        found = asyncio.run(_as_client(project, output, credentials, server))
+    else:
+        found = asyncio.run(_as_operator(project, output))
+
+    def shown() -> Any:
+        from situ.cli.render.quality import show_quality
+
+        return show_quality(found)
+
+    output.answer(lambda: found, shown)
+    return Exit.DONE
+
+
+async def _as_operator(project: Path | None, output: Output) -> dict[str, Any]:
+    from situ.cli.connection import ask_quality
+    from situ.cli.project import find_run
+
+    body, _ = await ask_quality(find_run(project, output), {})
+    return body
+
+
+async def _as_client(project: Path | None, output: Output, credentials: Path | None, server: str) -> dict[str, Any]:
+    from situ.cli.connection import as_client
+    from situ.client.connection import connect
+
+    who = as_client(project, "", credentials, server, output)
+    async with connect(who.place, client=who.name, **who.options) as node:
+        return {"expectations": [each.as_json() for each in await node.expectations.states()]}
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``situ explain quality``: why an expectation is met or is not, and what a publisher is asked to do for whom.
 
 
 def explain_quality(
@@ -51,9 +107,9 @@ def explain_quality(
     if as_client and publisher:
         raise typer.BadParameter("only who runs the project may ask", param_hint="'--publisher'")
     if as_client:
-        data, text = asyncio.run(_as_client(project, output, credentials, server, name))
+        data, text = asyncio.run(_explain_as_client(project, output, credentials, server, name))
     else:
-        data, text = asyncio.run(_as_operator(project, output, name or publisher, publisher=bool(publisher)))
+        data, text = asyncio.run(_explain_as_operator(project, output, name or publisher, publisher=bool(publisher)))
 
     def shown() -> Any:
         from rich.text import Text
@@ -66,20 +122,20 @@ def explain_quality(
     return Exit.DONE
 
 
-async def _as_operator(
+async def _explain_as_operator(
     project: Path | None, output: Output, about: str, *, publisher: bool
 ) -> tuple[dict[str, Any], str]:
-    from situ.cli.asked_quality import ask_quality
-    from situ.cli.in_force import find_run
+    from situ.cli.connection import ask_quality
+    from situ.cli.project import find_run
 
     return await ask_quality(find_run(project, output), {"about": about, "publisher": publisher})
 
 
-async def _as_client(
+async def _explain_as_client(
     project: Path | None, output: Output, credentials: Path | None, server: str, name: str
 ) -> tuple[dict[str, Any], str]:
-    from situ.cli.as_client import as_client
-    from situ.edge.connecting import connect
+    from situ.cli.connection import as_client
+    from situ.client.connection import connect
 
     who = as_client(project, "", credentials, server, output)
     async with connect(who.place, client=who.name, **who.options) as node:

@@ -1,4 +1,4 @@
-"""``situ add``, ``situ alter`` and ``situ remove``: single things, changed while everything runs."""
+"""``situ apply``: what the folder declares, in force."""
 
 from __future__ import annotations
 
@@ -11,21 +11,173 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 import typer
 
-from situ.cli.apply import Act, NoFork, Propagate, Reason, Since, read_start, stop_for
-from situ.cli.exits import Exit
+from situ.cli.exits import CommandError, Exit
 from situ.cli.options import Json, Project, Quiet, begin
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from situ.cli.output import Output
-    from situ.documents import Document
-    from situ.interpretation.changing import Allowed
+    from situ.cli.registry import Adoption
+    from situ.model import Deployment
+    from situ.policies.model import PolicyStart
+    from situ.project.check import CheckedProject
+    from situ.registry import Applied, Object, Recorded, Registry, Version
+
+
+Reason = Annotated[str, typer.Option("--reason", help="Why, for the history of changes.", show_default=False)]
+Propagate = Annotated[
+    bool, typer.Option("--propagate", help="Let new rules of contexts take effect in those below, too.")
+]
+NoFork = Annotated[bool, typer.Option("--no-fork", help="Refuse changes of contexts in use, instead of forking them.")]
+
+Since = Annotated[
+    str,
+    typer.Option(
+        "--from",
+        metavar="WHEN",
+        help="Where a new policy starts, if not now: begin, 1 h ago, 2026-11-01T08:30:00Z.",
+        show_default=False,
+    ),
+]
+Act = Annotated[
+    bool, typer.Option("--act", help="With --from: do the actions, too, for what happened before the policy came.")
+]
+
+
+def apply(
+    context: typer.Context,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
+    propagate: Propagate = False,
+    no_fork: NoFork = False,
+    since: Since = "",
+    act: Act = False,
+    reason: Reason = "",
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Put what the project declares in force.
+
+    Shows what changes, stores it as a new version, and hands it to the run that is active; returns when its engines
+    work with it, after 10 s at the latest. What clients and `situ add` declared stays. If one thing is wrong, nothing
+    changes. A context that somebody uses gets what is new only if he does not notice; else a fork of it does.
+
+    \b
+    Examples:
+      situ apply --dry-run
+      situ apply --reason "more rooms"
+      situ apply --from '1 h ago'
+    """
+    from situ.bus.address import settings_of_run
+    from situ.cli.project import locate_project
+    from situ.cli.registry import OpenRegistry, refused_as_error, roll_out
+    from situ.contexts.compatibility import ChangeOptions
+    from situ.project.apply import apply_folder
+    from situ.project.check import check_folder
+    from situ.project.state_folder import note_applied
+    from situ.registry import current_user, open_registry
+
+    output = begin(context, json=as_json, quiet=quiet)
+    allowed = ChangeOptions(propagate=propagate, fork=not no_fork)
+    start = read_start(since, act=act)
+    path = locate_project(project)
+    checked = check_folder(path)
+    deployment = _sound(checked, output)
+    with refused_as_error(), open_registry(path, deployment.settings) as registry:
+        if dry_run:
+            planned = registry.plan(deployment, allowed)
+            _show_changes(output, planned.version, planned)
+            return stop_for(output, planned)
+        who = current_user()
+        applied = apply_folder(path, deployment, registry, who=who, reason=reason, allowed=allowed, start=start)
+        if not any(problem.is_error for problem in applied.problems):
+            note_applied(path, checked.digests)
+        registered = OpenRegistry(path=path, settings=settings_of_run(path) or deployment.settings, registry=registry)
+        # Also if nothing changed: whoever applied it before may have been stopped before the engines got it.
+        effect = roll_out(registered, applied.deployment)
+    _show_applied(output, applied, effect)
+    return stop_for(output, applied)
+
+
+def read_start(since: str, *, act: bool) -> PolicyStart | None:
+    """Where new policies start, as options say it; None: with what comes from now on."""
+    from situ.cli.arguments import read_moment
+    from situ.event.instants import microseconds
+    from situ.policies.model import PolicyStart
+
+    if since:
+        return PolicyStart(at=max(microseconds(read_moment(since, "--from")), 0), acts=act)
+    if act:
+        raise typer.BadParameter("only with --from there is something from before.", param_hint="'--act'")
+    return None
+
+
+def stop_for(output: Output, applied: Applied) -> Exit:
+    """Say what was put in; and what is not in force although the rest is, which is an error."""
+    errors = [problem for problem in applied.problems if problem.is_error]
+    if not output.json and not output.quiet:
+        output.warn([problem for problem in applied.problems if not problem.is_error])
+    if errors and not output.json:
+        raise CommandError(Exit.REFUSED, *errors)
+    return Exit.REFUSED if errors else Exit.DONE
+
+
+def _show_changes(output: Output, version: int, applied: Applied) -> None:
+    from situ.cli.render.registry import show_difference
+
+    output.answer(
+        lambda: {
+            "version": version,
+            "changes": [change.as_json() for change in applied.changes],
+            "problems": [problem.as_json() for problem in applied.problems],
+        },
+        lambda: show_difference(applied.changes, summary=not output.quiet),
+    )
+
+
+def _show_applied(output: Output, applied: Applied, effect: Adoption) -> None:
+    from situ.cli.registry import show_adoption
+
+    if output.json:
+        changes = [change.as_json() for change in applied.changes]
+        problems = [problem.as_json() for problem in applied.problems]
+        output.data({"version": applied.version, "changes": changes, "problems": problems, "effect": effect.as_json()})
+    elif applied.changes:
+        _show_changes(output, applied.version, applied)
+        show_adoption(output, effect)
+    else:
+        output.say(f"Nothing to apply: version {applied.version} is what the folder declares, {effect}.")
+        output.warn(effect.problems)
+
+
+def _sound(checked: CheckedProject, output: Output) -> Deployment:
+    """The deployment of a folder without errors, its warnings shown."""
+    from situ.cli.project import relative_to_here
+    from situ.lang.problems import Severity
+
+    if checked.deployment is None:
+        raise CommandError(Exit.REFUSED, *relative_to_here(checked.errors, checked.path))
+    warnings = tuple(problem for problem in checked.problems if problem.severity is Severity.WARNING)
+    if not output.json and not output.quiet:
+        output.warn(relative_to_here(warnings, checked.path))
+    return checked.deployment
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``situ add``, ``situ alter`` and ``situ remove``: single things, changed while everything runs.
+
+if TYPE_CHECKING:
+    from situ.cli.output import Output
+    from situ.contexts.compatibility import ChangeOptions
+    from situ.lang.documents import Document
+    from situ.policies.model import PolicyStart
     from situ.registry import Applied, Registry
     from situ.registry.objects import Kind as Of
-    from situ.situation.policies.start import Start
 
     class Put(Protocol):
         def __call__(
-            self, kind: Of, name: str, document: Document, *, who: str, reason: str, allowed: Allowed
+            self, kind: Of, name: str, document: Document, *, who: str, reason: str, allowed: ChangeOptions
         ) -> Applied: ...
 
 
@@ -72,7 +224,9 @@ OfType = Annotated[str, typer.Option("--type", help="Of an advertisement: the ev
 As = Annotated[str, typer.Option("--as", metavar="TEXT", help="Of a function or a unit: what stands behind its name.")]
 
 
-def _putting(put: Callable[[Registry, Start | None], Put], about: str, *, goes_on: bool = False) -> Callable[..., Exit]:
+def _putting(
+    put: Callable[[Registry, PolicyStart | None], Put], about: str, *, goes_on: bool = False
+) -> Callable[..., Exit]:
     """A command that says what a thing is; ``about`` is its help. ``goes_on``: the thing has begun already."""
 
     def command(
@@ -207,19 +361,18 @@ def resume(
 
 
 def _change(output: Output, project: Path | None, change: Callable[[Registry, str], Applied]) -> Exit:
-    from situ.cli.effective import bring_into_force, show_effect
-    from situ.cli.registered import refusing, registry_of
-    from situ.cli.show_difference import show_difference
-    from situ.errors import SituError
+    from situ.cli.registry import refused_as_error, registry_of, roll_out, show_adoption
+    from situ.cli.render.registry import show_difference
+    from situ.lang.problems import SituError
     from situ.registry import current_user
-    from situ.registry.written import placed
+    from situ.registry.object_files import placed
 
-    with refusing(), registry_of(project) as registered:
+    with refused_as_error(), registry_of(project) as registered:
         try:
             applied = change(registered.registry, current_user())
         except SituError as error:
             raise SituError(*map(placed, error.problems)) from error
-        effect = bring_into_force(registered, applied.deployment)
+        effect = roll_out(registered, applied.deployment)
     if output.json:
         changes = [each.as_json() for each in applied.changes]
         problems = [problem.as_json() for problem in applied.problems]
@@ -227,11 +380,11 @@ def _change(output: Output, project: Path | None, change: Callable[[Registry, st
         return stop_for(output, applied)
     if not output.quiet:
         output.show(show_difference(applied.changes, summary=not applied.changes))
-    show_effect(output, effect)
+    show_adoption(output, effect)
     return stop_for(output, applied)
 
 
-def _start(kind: Thing, since: str, act: bool, goes_on: bool) -> Start | None:
+def _start(kind: Thing, since: str, act: bool, goes_on: bool) -> PolicyStart | None:
     if since and kind is not Thing.POLICY:
         raise typer.BadParameter(f"{kind} has no beginning in the log; a policy has.", param_hint="'--from'")
     if since and goes_on:
@@ -239,10 +392,10 @@ def _start(kind: Thing, since: str, act: bool, goes_on: bool) -> Start | None:
     return read_start(since, act=act)
 
 
-def _allowed(propagate: bool, no_fork: bool) -> Allowed:
-    from situ.interpretation.changing import Allowed
+def _allowed(propagate: bool, no_fork: bool) -> ChangeOptions:
+    from situ.contexts.compatibility import ChangeOptions
 
-    return Allowed(propagate=propagate, fork=not no_fork)
+    return ChangeOptions(propagate=propagate, fork=not no_fork)
 
 
 def _body(
@@ -271,18 +424,18 @@ def _body(
 
 def _policy(name: str, data: bytes, file: str) -> Document:
     """A file of a policy as a document; one that is no policy is refused with its own places."""
-    from situ.registry.written import policy_document
-    from situ.situation.language.parse import parse_policy
+    from situ.policies.language.parse import parse_policy
+    from situ.registry.object_files import policy_document
 
     parse_policy(data, file)
     return policy_document(name, data.decode("utf-8"), file)
 
 
 def _document(kind: Thing, name: str, file: str, body: dict[str, Any] | str | None) -> Document:
-    from situ.cli.files import STDIN, read_file
-    from situ.documents import parse_json, parse_yaml
+    from situ.cli.arguments import STDIN, read_file
+    from situ.lang.documents import parse_json, parse_yaml
     from situ.registry import Key
-    from situ.registry.written import client_document
+    from situ.registry.object_files import client_document
 
     if file:
         if body:
@@ -296,3 +449,158 @@ def _document(kind: Thing, name: str, file: str, body: dict[str, Any] | str | No
     if isinstance(body, str):
         return parse_json(json.dumps({f"{kind}s": {name: body}}, ensure_ascii=False), f"{kind} {name}")
     return client_document(Key(kind.value, name), body)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``situ get``: what is in force, since when, and who changed it.
+
+_MOST = 1000
+
+
+def get(
+    context: typer.Context,
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND",
+            help="policy, action, opposed, concept, relationship, measure, group, container, push, source, context, "
+            "subscription, advertisement, client, function, event, type, unit, settings; versions or changes.",
+        ),
+    ],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="One of them, in full.", show_default=False)] = "",
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Show what is in force.
+
+    Without NAME a table; with it the thing itself, as a file of the project would declare it. Origins are `folder`
+    (`situ apply`), `client` (declared by a client that runs) and `api` (`situ add`). What is suspended is declared and
+    not in force: its client lost its right to the scopes that it names.
+
+    \b
+    Examples:
+      situ get subscriptions
+      situ get subscription desk/hot > hot.yaml
+      situ get versions
+      situ get version 3 --json
+      situ get changes
+    """
+    from situ.cli.project import find_run
+    from situ.cli.registry import read_kind, registry_of
+    from situ.lang.catalogue import NOT_A_CHOICE
+    from situ.lang.problems import nearest
+    from situ.registry import KINDS
+
+    output = begin(context, json=as_json, quiet=quiet)
+    known = read_kind(kind)
+    others = {"version": _versions, "versions": _versions, "change": _changes, "changes": _changes}
+    if known is None and kind not in others:
+        choices = (*KINDS, "versions", "changes")
+        raise CommandError(
+            Exit.USAGE, NOT_A_CHOICE(found=f"The kind `{kind}`", nearest=nearest(kind, choices), choices=choices)
+        )
+    find_run(project, output)  # for what it says about the folder
+    with registry_of(project) as registered:
+        registry = registered.registry
+        if known is None:
+            others[kind](output, registry, name)
+        elif name:
+            suspended = [each for each in registry.suspended(known) if each.name == name]
+            _one(output, registry, suspended[0] if suspended else registry.find(known, name))
+        else:
+            _all(output, (*registry.objects(known), *registry.suspended(known)))
+        if known == "policy":
+            _resting(output, registry, name)
+    return Exit.DONE
+
+
+def _one(output: Output, registry: Registry, each: Object) -> None:
+    from situ.registry.object_files import as_yaml
+
+    if output.json:
+        output.data({**_described(each), "text": each.text, "body": each.value})
+        return
+    output.text(as_yaml(each, registry.current()))
+    place = f" · {each.file}" if each.file else ""
+    suspended = " · suspended: its client has no right to it any more" if each.suspended else ""
+    output.note(f"# version {each.version} · {each.origin}{place}{suspended}")
+
+
+def _resting(output: Output, registry: Registry, name: str) -> None:
+    """Which of the policies do not run, and why; which began before they were added."""
+    from situ.event.instants import print_instant
+
+    deployment = registry.current()
+    for each, stopped in deployment.stopped.items():
+        if name in ("", each):
+            output.note(f"# {each} is stopped, it does not fit what is declared now: {stopped.reasons[0].message}")
+    for each in sorted(deployment.suspended):
+        if name in ("", each):
+            output.note(f"# {each} is suspended; `situ resume policy {each}` lets it run again")
+    for each, start in deployment.starts.items():
+        if name in ("", each):
+            output.note(f"# {each} was added with what happened since {print_instant(start.at)}")
+
+
+def _all(output: Output, objects: Sequence[Object]) -> None:
+    from situ.cli.render.registry import show_objects
+
+    if not objects:
+        output.note("There is none.")
+    output.answer(
+        lambda: [{**_described(each), "body": each.value} for each in objects],
+        lambda: show_objects(objects),
+    )
+
+
+def _versions(output: Output, registry: Registry, name: str) -> None:
+    from situ.cli.render.registry import show_versions
+
+    if name:
+        output.data(registry.at(_number(name)).as_json())
+        return
+    found: tuple[Version, ...] = registry.versions(_MOST)
+    output.answer(
+        lambda: [{"version": each.version, "digest": each.digest, "at": each.at.isoformat()} for each in found],
+        lambda: show_versions(found),
+    )
+
+
+def _changes(output: Output, registry: Registry, name: str) -> None:
+    from situ.cli.render.registry import show_changes
+
+    wanted = _number(name) if name else None
+    found = [each for each in registry.changes(_MOST) if wanted in (None, each.deployment)]
+    output.answer(lambda: [_recorded(each) for each in found], lambda: show_changes(found))
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise typer.BadParameter(f"{text!r} is no version; write a number.", param_hint="NAME")
+    return int(text)
+
+
+def _described(each: Object) -> dict[str, Any]:
+    return {
+        "kind": each.kind,
+        "name": each.name,
+        "version": each.version,
+        "origin": each.origin,
+        "state": "suspended" if each.suspended else "active",
+        "file": each.file or None,
+    }
+
+
+def _recorded(each: Recorded) -> dict[str, Any]:
+    return {
+        "at": each.at.isoformat(),
+        "who": each.who,
+        "deployment": each.deployment,
+        "kind": each.key.kind,
+        "name": each.key.name,
+        "from": each.before,
+        "to": each.after,
+        "state": each.state,
+        "reason": each.reason,
+    }

@@ -1,30 +1,149 @@
-"""``situ replay``: yesterday's events through today's subscriptions, without delivering anything."""
+"""``situ replay --policy``: what policies would have detected over the root log."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 import typer
 
-from situ.cli.exits import Exit, Stop
-from situ.cli.explain_policies import policy_completion
-from situ.cli.files import STDIN
+from situ.app.replay import ReplayedSituation, ReplayOutcome, events_at, replay_policies
+from situ.bus.interface import Bus
+from situ.cli.arguments import STDIN, read_file
+from situ.cli.commands.explain_policy import policy_completion
+from situ.cli.exits import CommandError, Exit
 from situ.cli.options import Json, Project, Quiet, begin
+from situ.cli.output import Output
+from situ.cli.progress import Advance, progress
+from situ.cli.project import LiveRun, ProjectLocation, bus_of
+from situ.event.instants import print_instant
+from situ.event.row import Row
+from situ.explain.policy import find_policy
+from situ.lang.problems import Problem, Problems, SituError
+from situ.model import Deployment
+from situ.policies.lifecycle import situation_sentence
+from situ.policies.load import PolicyFile, load_policies
+from situ.policies.model import Policy
+from situ.registry.snapshots import fetch_deployment
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from situ.cli.in_force import Live
-    from situ.cli.opened import Opened
-    from situ.cli.output import Output
+    from situ.app.replay import ReplayedDelivery
     from situ.cli.progress import Advance
-    from situ.deployment import Deployment
-    from situ.errors import Problem
-    from situ.host.replaying import Delivery
+    from situ.cli.project import LiveRun, LoadedProject
+    from situ.lang.problems import Problem
+
+
+ENDING = ".dpl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedDetections:
+    """What policies would have detected; ``causes`` are the events at their positions, if they were asked for."""
+
+    policies: Mapping[str, Policy]
+    outcome: ReplayOutcome
+    causes: Mapping[int, Row] = field(default_factory=dict)
+    warnings: tuple[Problem, ...] = ()
+
+    def sentence(self, each: ReplayedSituation) -> str:
+        return situation_sentence(self.policies[each.policy], each.bindings)
+
+    def as_json(self) -> dict[str, Any]:
+        tally = self.outcome.tally
+        return {
+            "situations": [self._as_json(each) for each in self.outcome.situations],
+            "detections": sum(tally.detections.values()),
+            "events": dict(sorted(tally.events.items())),
+            "looked": {
+                name: {"sources": list(each.sources), "seen": each.seen, "hidden": each.hidden}
+                for name, each in sorted(self.outcome.looked.items())
+            },
+            "late": tally.late_events,
+            "unknown": {name: {"count": each.count, "sample": each.sample} for name, each in tally.unknown.items()},
+            "failures": {test: {"count": each.count, "sample": each.sample} for test, each in tally.failures.items()},
+            "settled": {name: print_instant(each) for name, each in self.outcome.settled.items()},
+        }
+
+    def _as_json(self, each: ReplayedSituation) -> dict[str, Any]:
+        return {
+            "situation": each.id,
+            "policy": each.policy,
+            "bindings": dict(each.bindings),
+            "start": print_instant(each.start),
+            "last": print_instant(each.last),
+            "end": None if each.end is None else print_instant(each.end),
+            "detections": each.detections,
+            "text": self.sentence(each),
+            "causes": [{"source": cause.source, "id": cause.id} for cause in each.causes],
+        }
+
+
+def replay_detection(
+    output: Output, live: LiveRun, names: Sequence[str], since: datetime, until: datetime | None, *, verbose: bool
+) -> Exit:
+    """The command: ends with 1 if nothing was detected."""
+    with progress("Replaying", shown=output.has_terminal) as advance:
+        found = asyncio.run(_replayed(live, names, since, until or datetime.now(UTC), verbose, advance))
+    if found.warnings and not output.quiet:
+        output.warn(found.warnings)
+
+    def shown() -> Any:
+        from situ.cli.render.situations import show_replayed
+
+        return show_replayed(found, verbose=verbose, summary=not output.quiet)
+
+    output.answer(found.as_json, shown)
+    return Exit.DONE if found.outcome.situations else Exit.NO
+
+
+async def _replayed(
+    live: LiveRun, names: Sequence[str], since: datetime, until: datetime, verbose: bool, advance: Advance | None
+) -> ReplayedDetections:
+    async with bus_of(live, "replay") as bus:
+        return await replay_over_log(bus, live, names, since, until, verbose=verbose, advance=advance)
+
+
+async def replay_over_log(
+    bus: Bus,
+    place: ProjectLocation,
+    names: Sequence[str],
+    since: datetime,
+    until: datetime,
+    *,
+    verbose: bool = False,
+    advance: Advance | None = None,
+) -> ReplayedDetections:
+    """What these policies, by name or from files, would have detected of what was stored in this time."""
+    deployment = await fetch_deployment(bus)
+    policies, warnings = policies_of(names, deployment)
+    outcome = await replay_policies(bus, place.path, deployment, tuple(policies.values()), since, until, advance)
+    causes: Mapping[int, Row] = {}
+    if verbose:
+        positions = [each for situation in outcome.situations for each in situation.positions if each]
+        causes = await events_at(bus, deployment, positions)
+    return ReplayedDetections(policies=policies, outcome=outcome, causes=causes, warnings=warnings)
+
+
+def policies_of(names: Sequence[str], deployment: Deployment) -> tuple[dict[str, Policy], tuple[Problem, ...]]:
+    """Policies in force by name, and those of files as if they were part of the deployment; with warnings."""
+    files = [name for name in dict.fromkeys(names) if name == STDIN or "/" in name or name.endswith(ENDING)]
+    found = {name: find_policy(name, deployment) for name in names if name not in files}
+    problems = Problems()
+    written = [PolicyFile(file=file, data=read_file(file)) for file in files]
+    found |= load_policies(written, deployment.domain, deployment.sources, problems)
+    if problems.errors:
+        raise SituError(*problems.sorted())
+    return found, problems.sorted()
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``situ replay``: yesterday's events through today's subscriptions, without delivering anything.
 
 _SHOWN = 20  # lines passed over that are shown
 
@@ -95,16 +214,13 @@ def replay(
     """
     import asyncio
 
-    from situ.cli.in_force import find_run
-    from situ.cli.moments import read_moment
-    from situ.cli.opened import open_project
+    from situ.cli.arguments import read_moment
     from situ.cli.progress import progress
+    from situ.cli.project import find_run, open_project
 
     output = begin(context, json=as_json, quiet=quiet)
     first, last = read_moment(since, "--from"), read_moment(until, "--to") if until else None
     if policies:
-        from situ.cli.replayed_policies import replay_detection
-
         _refuse_with_policies({"--subscription": subscriptions, "--out": out, "--files": files, "--engine": engine})
         return replay_detection(output, find_run(project, output), policies, first, last, verbose=verbose)
     chosen = tuple(subscriptions or ())
@@ -126,7 +242,7 @@ def replay(
         output.warn(passed[:_SHOWN])
 
     def shown() -> Any:
-        from situ.cli.show_replay import show_replay
+        from situ.cli.render.situations import show_replay
 
         return show_replay(deliveries.counts)
 
@@ -143,7 +259,7 @@ def _refuse_with_policies(others: dict[str, Any]) -> None:
 
 
 def _replay_files(
-    opened: Opened,
+    opened: LoadedProject,
     files: Path,
     since: datetime | None,
     until: datetime | None,
@@ -151,17 +267,17 @@ def _replay_files(
     deliveries: Deliveries,
     report: Callable[[Problem], None],
 ) -> None:
-    from situ.host.replaying import replay_files, wanted_only
+    from situ.app.replay import plan_for, replay_files
 
     deployment = opened.deployment
     _check(subscriptions, deployment)
-    plan = wanted_only(deployment, subscriptions, opened.path)
+    plan = plan_for(deployment, subscriptions, opened.path)
     for some in replay_files(files, plan, start=since, end=until, report=report):
         deliveries.add(some)
 
 
 async def _replay(
-    live: Live,
+    live: LiveRun,
     engine: str | None,
     since: datetime,
     until: datetime | None,
@@ -169,31 +285,31 @@ async def _replay(
     deliveries: Deliveries,
     advance: Advance | None,
 ) -> None:
-    from situ.cli.looked_at import engine_at_work
-    from situ.cli.on_bus import bus_of
-    from situ.host.replaying import replay_here, span, wanted_only
+    from situ.app.replay import log_range, plan_for, replay_in_process
+    from situ.cli.project import bus_of
+    from situ.project.status import running_engine
     from situ.registry.snapshots import fetch_deployment
 
     async with bus_of(live, "replay") as bus:
         deployment = await fetch_deployment(bus)
         _check(subscriptions, deployment)
-        first, last = await span(bus, since, until)
+        first, last = await log_range(bus, since, until)
         if first > last:
             return
         found = (
             _on_spark(live, deployment, subscriptions, first, last)
-            if (engine or await engine_at_work(bus) or live.settings.engine) == "spark"
-            else replay_here(bus, wanted_only(deployment, subscriptions, live.path), first, last, advance)
+            if (engine or await running_engine(bus) or live.settings.engine) == "spark"
+            else replay_in_process(bus, plan_for(deployment, subscriptions, live.path), first, last, advance)
         )
         async for some in found:
             deliveries.add([each for each in some if not subscriptions or each.subscription in subscriptions])
 
 
 def _on_spark(
-    live: Live, deployment: Deployment, subscriptions: tuple[str, ...], first: int, last: int
-) -> AsyncIterator[list[Delivery]]:
+    live: LiveRun, deployment: Deployment, subscriptions: tuple[str, ...], first: int, last: int
+) -> AsyncIterator[list[ReplayedDelivery]]:
+    from situ.app.replay import replay_on_spark, tables_for
     from situ.bus.address import resolve_address
-    from situ.host.replaying import replay_on_spark, tables_for
 
     settings = live.settings
     address = resolve_address(live.path, settings)
@@ -202,13 +318,15 @@ def _on_spark(
 
 
 def _check(subscriptions: tuple[str, ...], deployment: Deployment) -> None:
-    from situ.catalogue import UNKNOWN_SUBSCRIPTION
-    from situ.errors import nearest
+    from situ.lang.catalogue import UNKNOWN_SUBSCRIPTION
+    from situ.lang.problems import nearest
 
     unknown = [each for each in subscriptions if each not in deployment.subscriptions]
     if unknown:
         known = deployment.subscriptions
-        raise Stop(Exit.NO, *(UNKNOWN_SUBSCRIPTION(name=each, nearest=nearest(each, known)) for each in unknown))
+        raise CommandError(
+            Exit.NO, *(UNKNOWN_SUBSCRIPTION(name=each, nearest=nearest(each, known)) for each in unknown)
+        )
 
 
 class Deliveries:
@@ -227,7 +345,7 @@ class Deliveries:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def add(self, deliveries: list[Delivery]) -> None:
+    def add(self, deliveries: list[ReplayedDelivery]) -> None:
         self.counts.update(each.subscription for each in deliveries)
         if self._out == STDIN:
             lines = (f'{{"subscription":"{each.subscription}","event":{each.line.decode()}}}\n' for each in deliveries)

@@ -10,8 +10,9 @@ from situ.cli.exits import Exit
 from situ.cli.options import Json, Project, Quiet, begin
 
 if TYPE_CHECKING:
-    from situ.cli.live_view import View
-    from situ.host.running import Running
+    from situ.app.run import RunProcess
+    from situ.cli.output import Shown
+    from situ.cli.render.run import RunView
 
 
 def run(
@@ -41,39 +42,39 @@ def run(
       situ run --engine edge --for 30s
       situ run --json | jq .taken_rate
     """
-    from situ.cli.live_view import live_view
-    from situ.cli.moments import read_duration
-    from situ.cli.opened import open_project
-    from situ.cli.stopping import run_until_stopped
-    from situ.host.running import Running
+    from situ.app.run import RunProcess
+    from situ.cli.arguments import read_duration
+    from situ.cli.project import open_project
+    from situ.cli.render.run import live_view
+    from situ.cli.signals import run_until_stopped
 
     output = begin(context, json=as_json, quiet=quiet)
     output.lined = True
     seconds = read_duration(duration, "--for").total_seconds() if duration else None
     patience = read_duration(wait, "--wait").total_seconds()
     opened = open_project(project)
-    running = Running(opened.path, opened.deployment, engine=engine, patience=patience, digests=opened.digests)
+    running = RunProcess(opened.path, opened.deployment, engine=engine, patience=patience, digests=opened.digests)
     try:
         with live_view(output, opened.deployment.settings.name) as view:
             run_until_stopped(_run(running, view, seconds), None)
     finally:
         figures = running.figures
         if figures.version and not as_json and not quiet:
-            from situ.cli.show_figures import show_summary
+            from situ.cli.render.run import show_summary
 
             output.show(show_summary(figures))
     return Exit.DONE
 
 
-async def _run(running: Running, view: View, seconds: float | None) -> None:
+async def _run(running: RunProcess, view: RunView, seconds: float | None) -> None:
     import asyncio
 
-    from situ.garbage import settle
+    from situ.gc_tuning import freeze_loaded
 
     watching = asyncio.create_task(_watch(running, view))
     try:
         async with running:
-            settle()
+            freeze_loaded()
             try:
                 async with asyncio.timeout(seconds):
                     await running.ended()
@@ -84,11 +85,52 @@ async def _run(running: Running, view: View, seconds: float | None) -> None:
         view.end(running.figures)
 
 
-async def _watch(running: Running, view: View) -> None:
+async def _watch(running: RunProcess, view: RunView) -> None:
     import asyncio
 
-    from situ.cli.live_view import EVERY
+    from situ.cli.render.run import EVERY
 
     while True:
         view.update(running.figures)
         await asyncio.sleep(EVERY)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``situ status``: what runs here, and how it is.
+
+
+def status(context: typer.Context, project: Project = None, as_json: Json = False, quiet: Quiet = False) -> Exit:
+    """Show what runs: engines, streams, durable subscriptions and what waits for them, clients, actions.
+
+    Ends with 1 if nothing runs.
+
+    \b
+    Examples:
+      situ status
+      situ status --json | jq '.consumers[].waiting'
+    """
+    import asyncio
+
+    from situ.app.action_queue import ActionQueue, count_actions
+    from situ.cli.project import find_run
+    from situ.cli.render.status import suspended_declarations
+    from situ.project.status import read_status
+
+    output = begin(context, json=as_json, quiet=quiet)
+    live = find_run(project, output)
+    found = asyncio.run(read_status(live))
+    actions = count_actions(ActionQueue(live.path))
+    lost = suspended_declarations(live) if found.running else ()
+
+    def shown() -> Shown:
+        from situ.cli.render.status import show_numbers, show_status, show_suspended
+
+        yield from show_status(found)
+        yield from show_numbers(actions)
+        yield from show_suspended(lost)
+
+    suspended = [{"kind": each.kind, "name": each.name} for each in lost]
+    output.answer(lambda: {**found.as_json(), "actions": actions, "suspended": suspended}, shown)
+    if found.problem is not None:
+        return Exit.UNREACHABLE
+    return Exit.DONE if found.running else Exit.NO

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from situ.cli.exits import Exit
+from situ.cli.exits import CommandError, Exit
+from situ.cli.groups import group
 from situ.cli.options import Credentials, Json, Project, Quiet, Server, begin
 
 if TYPE_CHECKING:
-    from situ.visibility.graph import Grant
+    from situ.scopes.graph import Grant
 
 
 class RightTo(StrEnum):
@@ -62,7 +63,7 @@ def join(member: Member, scope: OfScope, dimension: In) -> Any:
       situ scopes join press-7 line-a -d membership
       situ scopes join press-7 line-a -d membership --credentials site-admin.creds
     """
-    from situ.visibility.operations import JoinScope
+    from situ.scopes.operations import JoinScope
 
     return JoinScope(member=member, scope=scope, dimension=dimension)
 
@@ -77,7 +78,7 @@ def leave(member: Member, scope: OfScope, dimension: In) -> Any:
     Examples:
       situ scopes leave press-7 line-a -d membership --reason "sold"
     """
-    from situ.visibility.operations import LeaveScope
+    from situ.scopes.operations import LeaveScope
 
     return LeaveScope(member=member, scope=scope, dimension=dimension)
 
@@ -104,7 +105,7 @@ def put(
     Examples:
       situ scopes put line-b -d membership --in operations --output "type IS Alarm"
     """
-    from situ.visibility.operations import PutScope
+    from situ.scopes.operations import PutScope
 
     return PutScope(
         dimension=dimension,
@@ -123,7 +124,7 @@ def drop(scope: OfScope, dimension: In) -> Any:
     Examples:
       situ scopes drop line-b -d membership
     """
-    from situ.visibility.operations import DropScope
+    from situ.scopes.operations import DropScope
 
     return DropScope(dimension=dimension, scope=scope)
 
@@ -143,7 +144,7 @@ def set_filter(
       situ scopes filter line-a output "NOT (type IS CycleCount)" -d membership
       situ scopes filter line-a output -d membership
     """
-    from situ.visibility.operations import SetFilter
+    from situ.scopes.operations import SetFilter
 
     return SetFilter(dimension=dimension, scope=scope, side=side, text=text or None)
 
@@ -161,7 +162,7 @@ def link(
     Examples:
       situ scopes link line-a maintenance --up "machine_class = 'press'" -d membership
     """
-    from situ.visibility.operations import SetLink
+    from situ.scopes.operations import SetLink
 
     return SetLink(dimension=dimension, member=member, scope=scope, up=up or None, down=down or None)
 
@@ -184,7 +185,7 @@ def carriers(
     Examples:
       situ scopes carriers lyon zone-lyon zone-paris -d geography
     """
-    from situ.visibility.operations import SetCarriers
+    from situ.scopes.operations import SetCarriers
 
     return SetCarriers(dimension=dimension, scope=scope, carriers=tuple(zones) if zones else None)
 
@@ -199,7 +200,7 @@ def mode(
     Examples:
       situ scopes mode membership closed
     """
-    from situ.visibility.operations import SetMode
+    from situ.scopes.operations import SetMode
 
     return SetMode(dimension=dimension, closed=to == "closed")
 
@@ -212,7 +213,7 @@ def grant(who: Who, rights: Rights, dimension: In, scopes: OnScopes = None) -> A
       situ scopes grant safety-office observe -d membership
       situ scopes grant site-admin admin -d membership --scope plant-lyon
     """
-    from situ.visibility.operations import GrantRights
+    from situ.scopes.operations import GrantRights
 
     return GrantRights(grant=_grant(who, dimension, rights, scopes))
 
@@ -226,13 +227,13 @@ def revoke(who: Who, rights: Rights, dimension: In, scopes: OnScopes = None) -> 
     Examples:
       situ scopes revoke safety-office observe -d membership
     """
-    from situ.visibility.operations import RevokeRights
+    from situ.scopes.operations import RevokeRights
 
     return RevokeRights(grant=_grant(who, dimension, rights, scopes))
 
 
 def _grant(who: str, dimension: str, rights: list[RightTo], scopes: list[str] | None) -> Grant:
-    from situ.visibility.graph import RIGHTS, Grant
+    from situ.scopes.graph import RIGHTS, Grant
 
     return Grant(
         to=who,
@@ -246,7 +247,7 @@ def _grant(who: str, dimension: str, rights: list[RightTo], scopes: list[str] | 
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ScopeRequest:
     project: Path | None
     epoch: int | None
     reason: str
@@ -275,14 +276,14 @@ def _carry_out(
     *,
     operation: Any,
 ) -> Exit:
-    from situ.cli.rescoped import as_client_of, as_operator
-    from situ.cli.show_difference import show_difference
+    from situ.cli.render.registry import show_difference
+    from situ.cli.scope_changes import change_as_client, change_as_operator
 
     output = begin(context, json=as_json, quiet=quiet)
-    asked = Asked(project, epoch, reason, client, credentials, server, dry_run)
+    asked = ScopeRequest(project, epoch, reason, client, credentials, server, dry_run)
     if dry_run and (client or credentials is not None):
         raise typer.BadParameter("only who has the project folder can look ahead", param_hint="'--dry-run'")
-    done = (as_client_of if client or credentials is not None else as_operator)(operation, asked)
+    done = (change_as_client if client or credentials is not None else change_as_operator)(operation, asked)
     if output.json:
         output.data(done.as_json())
         return Exit.DONE
@@ -330,7 +331,7 @@ def history(
       situ scopes history
       situ scopes history --json | jq '.[0].changes'
     """
-    from situ.cli.registered import registry_of
+    from situ.cli.registry import registry_of
 
     output = begin(context, json=as_json, quiet=quiet)
     with registry_of(project) as registered:
@@ -339,9 +340,86 @@ def history(
         output.note("There never were scopes.")
 
     def shown() -> Any:
-        from situ.cli.show_epochs import show_epochs
+        from situ.cli.render.registry import show_epochs
 
         return show_epochs(found)
 
     output.answer(lambda: [each.as_json() for each in found], shown)
     return Exit.DONE
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``situ scopes``: who is in what, drawn; and the commands by which that is changed stand below it.
+
+app = group(
+    "scopes",
+    """Draw scopes: what is in what, the filters at their boundaries, and the clients in them.
+
+    Edges go from a scope up to what it is in. A scope that is in several is shown below each of them, and what is in it
+    below the first. While the project runs its scopes are drawn as they are in force.
+
+    \b
+    Examples:
+      situ scopes
+      situ scopes --dimension membership --svg membership.svg
+      situ scopes join press-7 line-a --dimension membership
+    """,
+)
+
+
+@app.callback(invoke_without_command=True)
+def scopes(
+    context: typer.Context,
+    dimension: Annotated[
+        str, typer.Option("--dimension", "-d", metavar="NAME", help="Only this one.", show_default=False)
+    ] = "",
+    svg: Annotated[
+        str, typer.Option("--svg", metavar="FILE", help="Draw them into this file, too.", show_default=False)
+    ] = "",
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Its help is the one above."""
+    import asyncio
+    from pathlib import Path
+
+    from situ.cli.arguments import write_new
+    from situ.cli.project import deployment_in_force
+    from situ.cli.render.scopes import draw_scopes
+    from situ.scopes.json_form import scopes_as_json
+    from situ.scopes.rights import unknown_dimension
+
+    if context.invoked_subcommand is not None:
+        return Exit.DONE
+    output = begin(context, json=as_json, quiet=quiet)
+    deployment = asyncio.run(deployment_in_force(project, output))
+    graph = deployment.scopes
+    if dimension and dimension not in graph.dimensions:
+        raise CommandError(Exit.NO, unknown_dimension(graph, dimension))
+    wanted = (dimension,) if dimension else tuple(graph.dimensions)
+    if svg:
+        write_new(Path(svg), draw_scopes(graph, wanted), overwrite=True)
+
+    def shown() -> Any:
+        from situ.cli.render.scopes import show_scopes
+
+        return show_scopes(graph, wanted)
+
+    def data() -> dict[str, Any]:
+        written = scopes_as_json(graph)
+        epoch = {"epoch": deployment.epoch} if deployment.epoch else {}
+        return {**epoch, **written, "dimensions": {name: written["dimensions"][name] for name in wanted}}
+
+    output.answer(data, shown)
+    if deployment.epoch:
+        output.note(f"Epoch {deployment.epoch}, version {deployment.version}.")
+    if svg:
+        output.note(f"The scopes are drawn in {svg}.")
+    return Exit.DONE
+
+
+for _each in (join, leave, put, drop, link, carriers, mode, grant, revoke):
+    app.command()(command_of(_each))
+app.command("filter")(command_of(set_filter))
+app.command()(history)

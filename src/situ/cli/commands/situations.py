@@ -1,4 +1,4 @@
-"""``situ late``: events that came after policies had decided without them."""
+"""``situ situations``: what policies have detected."""
 
 from __future__ import annotations
 
@@ -10,8 +10,58 @@ from situ.cli.exits import Exit
 from situ.cli.options import Json, Project, Quiet, begin
 
 if TYPE_CHECKING:
-    from situ.cli.in_force import Live
-    from situ.cli.late_events import Late
+    from situ.cli.project import LiveRun
+    from situ.explain.dead_letters import LateEvent
+    from situ.explain.situations import SituationRecord
+
+
+def situations(
+    context: typer.Context,
+    policy: Annotated[
+        str, typer.Option("--policy", metavar="NAME", help="Only of this policy.", show_default=False)
+    ] = "",
+    only_open: Annotated[bool, typer.Option("--open", help="Only those that are open.")] = False,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="The latest so many.")] = 50,
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """List the situations that policies detected, the latest last.
+
+    Each with whom and what it is about, and one sentence that says why. To be told of them as they come, subscribe to
+    situ.situation; for all about one, see `situ explain detection`.
+
+    \b
+    Examples:
+      situ situations
+      situ situations --open --policy unaccompanied-guest
+    """
+    import asyncio
+
+    from situ.cli.project import find_run
+
+    output = begin(context, json=as_json, quiet=quiet)
+    found = asyncio.run(_latest_situations(find_run(project, output), policy, limit, only_open=only_open))
+
+    def shown() -> Any:
+        from situ.cli.render.situations import show_situation_list
+
+        return show_situation_list(found)
+
+    output.answer(lambda: [each.as_json() for each in found], shown)
+    return Exit.DONE
+
+
+async def _latest_situations(live: LiveRun, policy: str, limit: int, *, only_open: bool) -> list[SituationRecord]:
+    from situ.cli.project import bus_of
+    from situ.explain import situations as told_situations
+
+    async with bus_of(live, "situations") as bus:
+        return (await told_situations.read_situations(bus, policy=policy, only_open=only_open))[-limit:]
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``situ late``: events that came after policies had decided without them.
 
 
 def late(
@@ -38,13 +88,13 @@ def late(
     """
     import asyncio
 
-    from situ.cli.in_force import find_run
+    from situ.cli.project import find_run
 
     output = begin(context, json=as_json, quiet=quiet)
-    found = asyncio.run(_latest(find_run(project, output), type, policy, limit))
+    found = asyncio.run(_latest_late(find_run(project, output), type, policy, limit))
 
     def shown() -> Any:
-        from situ.cli.show_late import show_late
+        from situ.cli.render.dead_letters import show_late
 
         return show_late(found)
 
@@ -52,14 +102,14 @@ def late(
     return Exit.DONE
 
 
-async def _latest(live: Live, type: str, policy: str, limit: int) -> list[Late]:
+async def _latest_late(live: LiveRun, type: str, policy: str, limit: int) -> list[LateEvent]:
     from collections import deque
 
-    from situ.cli.late_events import late_events
-    from situ.cli.on_bus import bus_of
+    from situ.cli.project import bus_of
+    from situ.explain.dead_letters import read_late_events
 
     async with bus_of(live, "late") as bus:
-        kept: deque[Late] = deque(maxlen=limit)
-        async for each in late_events(bus, type=type, policy=policy):
+        kept: deque[LateEvent] = deque(maxlen=limit)
+        async for each in read_late_events(bus, type=type, policy=policy):
             kept.append(each)
         return list(kept)

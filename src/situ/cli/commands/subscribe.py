@@ -1,38 +1,215 @@
-"""``situ tail``: the root log as it grows, for whoever runs the project.
-
-Who has the project folder is its operator and sees everything, so nothing is subscribed to: no client, no rights, no
-scopes. Events are shown in the terms of root, as the log has them, situations and other events of Situ's own included.
-"""
+"""``situ subscribe``: events of the running project as they come."""
 
 from __future__ import annotations
 
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from situ.cli.exits import Exit
-from situ.cli.options import Json, Project, Quiet, begin
+from situ.cli.options import Credentials, InScopes, Json, New, Project, Quiet, Server, begin, read_scopes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
     from datetime import datetime
 
     from situ.bus.interface import Bus
-    from situ.cli.in_force import Live
+    from situ.cli.connection import ClientIdentity
     from situ.cli.output import Output
-    from situ.deployment import Deployment
-    from situ.edge.event import Event
+    from situ.cli.project import LiveRun
+    from situ.client.declarations import Registration
+    from situ.client.events import Event
     from situ.event.row import Row
-    from situ.subscription.filter import Filter
-
-_GLANCE = 0.2  # seconds between two looks at the log, when it does not grow
+    from situ.model import Deployment
+    from situ.routing.filter import Filter
 
 
 def _event_types(incomplete: str) -> list[str]:
-    from situ.cli.opened import type_names
+    from situ.cli.project import type_names
 
     return [name for name in type_names() if name.startswith(incomplete)]
+
+
+def subscribe(
+    context: typer.Context,
+    types: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TYPE]...",
+            help="Event types; none for a durable subscription that the project declares.",
+            autocompletion=_event_types,
+            show_default=False,
+        ),
+    ] = None,
+    where: Annotated[
+        str, typer.Option("--where", metavar="EXPR", help="Only those for which this holds.", show_default=False)
+    ] = "",
+    durable: Annotated[
+        str,
+        typer.Option(
+            "--durable",
+            metavar="NAME",
+            help="Keep what comes while nobody reads, under this name; needs --client.",
+            show_default=False,
+        ),
+    ] = "",
+    client: Annotated[
+        str, typer.Option("--client", metavar="NAME", help="Subscribe as this client.", show_default=False)
+    ] = "",
+    terms: Annotated[
+        str,
+        typer.Option(
+            "--context",
+            metavar="NAME",
+            help="Subscribe, and be told, in the terms of this context.",
+            show_default=False,
+        ),
+    ] = "",
+    since: Annotated[
+        str,
+        typer.Option(
+            "--since", metavar="TIME", help="First what came since then: 1 h ago, begin, a time.", show_default=False
+        ),
+    ] = "",
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", min=1, help="End after so many.", show_default=False)
+    ] = None,
+    timeout: Annotated[
+        str, typer.Option("--timeout", metavar="TIME", help="End after so long, as in 10s.", show_default=False)
+    ] = "",
+    new: New = False,
+    scopes: InScopes = None,
+    credentials: Credentials = None,
+    server: Server = "",
+    project: Project = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> Exit:
+    """Show events as they come, until Ctrl-C.
+
+    With --json each is a line, the event as it was delivered. A durable subscription goes on where it ended the last
+    time; an event counts as read when the next one is asked for.
+
+    Ends with 1 if --timeout passes before the first event, or before all that --limit asks for.
+
+    \b
+    Examples:
+      situ subscribe Sighting
+      situ subscribe Sighting --where 'at.x < 5 m' --since '1 h ago'
+      situ subscribe --client desk --durable arrivals --json
+      situ subscribe Alarm --client desk --scope membership=operations --scope rest=any
+    """
+    from situ.cli.arguments import read_duration, read_moment
+    from situ.cli.connection import as_client
+    from situ.cli.signals import run_until_stopped
+
+    output = begin(context, json=as_json, quiet=quiet)
+    output.lined = True
+    if durable and not client and credentials is None:
+        raise typer.BadParameter("a durable subscription belongs to a client; name it", param_hint="'--client'")
+    if not types and not durable:
+        raise typer.BadParameter("name the types of the events", param_hint="'TYPE'")
+    options = {
+        "where": where or None,
+        "durable": durable or None,
+        "since": read_moment(since, "--since") if since else None,
+        "scopes": read_scopes(scopes),
+        "limit": limit,
+    }
+    seconds = read_duration(timeout, "--timeout").total_seconds() if timeout else None
+    showing = _SubscriptionView(output)
+    hearer = as_client(project, client, credentials, server, output, new=new)
+    work = _subscribe(hearer, showing, terms or None, types or [], options, seconds)
+    in_time = run_until_stopped(work, True)
+    if not in_time and not showing.shown:
+        output.note("No event came in time.")
+    return Exit.DONE if in_time or (limit is None and showing.shown) else Exit.NO
+
+
+async def _subscribe(
+    hearer: ClientIdentity,
+    showing: _SubscriptionView,
+    terms: str | None,
+    types: list[str],
+    options: dict[str, Any],
+    seconds: float | None,
+) -> bool:
+    """Show events; False if the time was up before the limit was reached."""
+    import asyncio
+
+    from situ.client.connection import connect
+    from situ.lang.problems import SituError
+
+    limit = options.pop("limit")
+    try:
+        connection = connect(hearer.place, client=hearer.name, context=terms, **hearer.options)
+        async with asyncio.timeout(seconds), connection as node:
+            registration = await node.register_for_events(*types, **options, wait=False)
+            await registration.installing.wait(None)
+            showing.ready(registration, hearer.name)
+            # Only the node's own iterator takes the last event of a durable subscription as read.
+            events = node.events(*types, **options, limit=limit) if registration.durable else aiter(registration)
+            async with aclosing(events):
+                async for event in events:
+                    showing.show(event)
+                    if showing.shown == limit and not registration.durable:
+                        break
+    except TimeoutError:
+        return False
+    except SituError as error:
+        raise SituError(*await hearer.explained(error.problems, types, terms or "")) from None
+    return True
+
+
+class _SubscriptionView:
+    """Writes events, and counts them."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self.shown = 0
+
+    def ready(self, registration: Registration, client: str) -> None:
+        from situ.protocol.wire import problem_from_wire
+
+        self._output.warn(problem_from_wire(each.code, each.message, each.hint) for each in registration.said)
+        self._output.note(f"Waiting for {', '.join(registration.types)} as {client}; Ctrl-C ends it.")
+
+    def show(self, event: Event) -> None:
+        self.shown += 1
+        if self._output.json:
+            self._output.line(as_json(event))
+        else:
+            from situ.cli.render.text import show_event
+
+            self._output.show([show_event(event)])
+
+
+def as_json(event: Event) -> dict[str, Any]:
+    """The event as CloudEvents JSON, with the marks that a reader may need."""
+    optional = {"subject": event.subject, "confidence": event.confidence}
+    return {
+        "specversion": "1.0",
+        "id": event.id,
+        "source": event.source,
+        "type": event.type,
+        "time": event.time.isoformat().replace("+00:00", "Z"),
+        **{name: value for name, value in optional.items() if value is not None},
+        "situkey": event.key,
+        "situpos": str(event.pos),
+        **({"situredelivered": True} if event.redelivered else {}),
+        "data": event.data,
+    }
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``situ tail``: the root log as it grows, for whoever runs the project.
+#
+# Who has the project folder is its operator and sees everything, so nothing is subscribed to: no client, no rights, no
+# scopes. Events are shown in the terms of root, as the log has them, situations and other events of Situ's own
+# included.
+
+_GLANCE = 0.2  # seconds between two looks at the log, when it does not grow
 
 
 def tail(
@@ -83,22 +260,22 @@ def tail(
       situ tail --where "event.source = 'reader-7'" --json
       situ tail --type situ.situation --since begin --limit 10
     """
-    from situ.cli.in_force import find_run
-    from situ.cli.moments import read_duration, read_moment
-    from situ.cli.stopping import run_until_stopped
+    from situ.cli.arguments import read_duration, read_moment
+    from situ.cli.project import find_run
+    from situ.cli.signals import run_until_stopped
 
     output = begin(context, json=as_json, quiet=quiet)
     output.lined = True
     start = read_moment(since, "--since") if since else None
     seconds = read_duration(timeout, "--timeout").total_seconds() if timeout else None
-    showing = _Showing(output, limit)
+    showing = _TailView(output, limit)
     in_time = run_until_stopped(_tail(find_run(project, output), showing, types or [], where, start, seconds), True)
     if not in_time and not showing.shown:
         output.note("No event came in time.")
     return Exit.DONE if in_time or (limit is None and showing.shown) else Exit.NO
 
 
-class _Showing:
+class _TailView:
     """Writes events, and counts them."""
 
     def __init__(self, output: Output, limit: int | None) -> None:
@@ -115,27 +292,25 @@ class _Showing:
     def show(self, event: Event) -> None:
         self.shown += 1
         if self._output.json:
-            from situ.cli.subscribe import as_json
-
             self._output.line(as_json(event))
         else:
-            from situ.cli.show_events import show_event
+            from situ.cli.render.text import show_event
 
             self._output.show([show_event(event)])
 
 
 async def _tail(
-    live: Live, showing: _Showing, types: Sequence[str], where: str, since: datetime | None, seconds: float | None
+    live: LiveRun, showing: _TailView, types: Sequence[str], where: str, since: datetime | None, seconds: float | None
 ) -> bool:
     """Show events; False if the time was up before the limit was reached."""
     import asyncio
 
-    from situ.bus.names import Names
-    from situ.cli.on_bus import bus_of
+    from situ.cli.project import bus_of
+    from situ.event.subjects import BusNames
 
     async with bus_of(live, "tail") as bus:
         selection = await Selection.of(bus, types, where)
-        stream = Names(bus.zone).root_stream
+        stream = BusNames(bus.zone).root_stream
         first = (await bus.state(stream)).last + 1 if since is None else await bus.find(stream, since)
         showing.ready()
         try:
@@ -153,12 +328,12 @@ async def _follow(bus: Bus, selection: Selection, first: int) -> AsyncGenerator[
     """The events of the log that are asked for, from this message on, for ever; each once."""
     import asyncio
 
-    from situ.bus.names import Names
-    from situ.deployment.former_terms import in_terms_of_now
     from situ.event.lines import bare_line, decode_line, stored_lines
     from situ.event.message import position
+    from situ.event.subjects import BusNames
+    from situ.stages.root_log import upgrade_message
 
-    stream = Names(bus.zone).root_stream
+    stream = BusNames(bus.zone).root_stream
     highest: dict[tuple[str, int], int] = {}
     while True:
         last = (await bus.state(stream)).last
@@ -168,7 +343,7 @@ async def _follow(bus: Bus, selection: Selection, first: int) -> AsyncGenerator[
         selection = await selection.renewed(bus)
         async with aclosing(bus.read(stream, first, last)) as messages:
             async for message in messages:
-                for place, line in enumerate(stored_lines(in_terms_of_now(message, selection.interpretation))):
+                for place, line in enumerate(stored_lines(upgrade_message(message, selection.interpretation))):
                     row = decode_line(line, pos=position(message.seq, place))
                     author = (row.client, row.incarnation)
                     if row.seq <= highest.get(author, 0):
@@ -180,7 +355,7 @@ async def _follow(bus: Bus, selection: Selection, first: int) -> AsyncGenerator[
 
 
 def _event(row: Row, line: bytes) -> Event:
-    from situ.edge.event import read_events
+    from situ.client.events import read_events
     from situ.event.message import join_lines
 
     (event,) = read_events(join_lines([line]))
@@ -192,8 +367,8 @@ class Selection:
     """Which events are asked for, by the deployment in force; its types may change while one looks."""
 
     def __init__(self, deployment: Deployment, types: Sequence[str], where: str) -> None:
-        from situ.deployment.interpreting import Interpretation
-        from situ.types.event_data import EventData
+        from situ.lang.types.lookup import EventData
+        from situ.stages.interpret import Interpretation
 
         self.version = deployment.version
         self.interpretation = Interpretation.of(deployment)
@@ -221,8 +396,8 @@ class Selection:
     def wants(self, row: Row) -> bool:
         import msgspec
 
-        from situ.subscription.reading import read_envelope
-        from situ.types.model import supertypes
+        from situ.event.data_reader import read_envelope
+        from situ.lang.types.model import supertypes
 
         if self._all:
             return True
@@ -238,10 +413,10 @@ class Selection:
 
 def _filters(deployment: Deployment, types: Sequence[str], where: str) -> dict[str, Filter]:
     """The filter for each type that is asked for; without types, for all that the condition can be about."""
-    from situ.errors import SituError, nearest
-    from situ.subscription.filter import Filter, read_filter
-    from situ.types.reserved import RESERVED_EVENTS
-    from situ.types.undeclared import not_declared
+    from situ.lang.problems import SituError, nearest
+    from situ.lang.types.lookup import not_declared
+    from situ.lang.types.table import RESERVED_EVENTS
+    from situ.routing.filter import Filter, read_filter
 
     known = deployment.types
     found: dict[str, Filter] = {}

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from situ.cli.commands.explain_context import context_completion
 from situ.cli.exits import Exit
-from situ.cli.explain_contexts import context_completion
 from situ.cli.options import Json, Project, Quiet, begin
 
 if TYPE_CHECKING:
     from situ.cli.output import Output
-    from situ.cli.transformed import Passage
+    from situ.explain.conversion import ContextTransformer
 
 
 def transform(
@@ -49,31 +49,30 @@ def transform(
     """
     import asyncio
 
-    from situ.cli.in_context import find_context
-    from situ.cli.opened import open_project
-    from situ.cli.transformed import Passage
+    from situ.cli.project import open_project
+    from situ.explain.conversion import ContextTransformer, find_context
 
     output = begin(context, json=as_json, quiet=quiet)
     output.lined = True
     opened = open_project(project)
     deployment = opened.deployment
-    passage = Passage.of(find_context(from_, deployment), find_context(to, deployment), opened)
+    passage = ContextTransformer.of(find_context(from_, deployment), find_context(to, deployment), opened)
     failed = asyncio.run(_transform(output, passage, file, type, deployment.settings.limits.event))
     return Exit.NO if failed else Exit.DONE
 
 
-async def _transform(output: Output, passage: Passage, file: str, type: str, limit: int) -> int:
+async def _transform(output: Output, passage: ContextTransformer, file: str, type: str, limit: int) -> int:
     """Transform all there is; how many could not be."""
     from dataclasses import replace
 
-    from situ.cli.published import Wrong, read_given
-    from situ.errors import Location
+    from situ.lang.problems import Location
+    from situ.project.event_files import InputError, read_events
 
     failed = 0
-    async for given in read_given(file, type, limit, "situ transform --type Sighting …"):
+    async for given in read_events(file, type, limit, "situ transform --type Sighting …"):
         for each in given:
-            problems = each.problems if isinstance(each, Wrong) else ()
-            if not isinstance(each, Wrong):
+            problems = each.problems if isinstance(each, InputError) else ()
+            if not isinstance(each, InputError):
                 found = passage.transform(each)
                 if isinstance(found, dict):
                     output.line(found)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from situ.cli.exits import Exit, Stop
+from situ.cli.exits import CommandError, Exit
 from situ.cli.groups import group
 from situ.cli.options import Json, Project, Quiet, begin
 
 if TYPE_CHECKING:
-    from situ.types.model import Struct
-    from situ.types.table import Types
+    from situ.lang.types.model import Struct
+    from situ.lang.types.table import Types
 
 app = group("types", "Exchange types with JSON Schema, Spark and Arrow.")
 
@@ -24,7 +24,7 @@ _NO_LETTER = re.compile(r"[^A-Za-z0-9]+")
 Overwrite = Annotated[bool, typer.Option("--force", help="Overwrite the file if there is one.")]
 
 
-class Format(StrEnum):
+class SchemaFormat(StrEnum):
     """What types are exported as."""
 
     JSON_SCHEMA = "json-schema"
@@ -58,11 +58,11 @@ def import_types(
       situ types import order.json
       situ types import order.json --out types/orders.yaml
     """
-    from situ.cli.files import read_file, write_new
-    from situ.documents import parse_json
-    from situ.errors import Problems
-    from situ.types.json_schema_import import import_schema
-    from situ.types.print import print_types
+    from situ.cli.arguments import read_file, write_new
+    from situ.lang.documents import parse_json
+    from situ.lang.problems import Problems
+    from situ.lang.types.declaration import print_types
+    from situ.lang.types.json_schema import import_schema
 
     output = begin(context, json=as_json, quiet=quiet)
     problems = Problems()
@@ -87,7 +87,7 @@ def import_types(
 def export_types(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="TYPE", help="One type instead of all.", show_default=False)] = "",
-    format: Annotated[Format, typer.Option("--format", help="What to write them as.")] = Format.JSON_SCHEMA,
+    format: Annotated[SchemaFormat, typer.Option("--format", help="What to write them as.")] = SchemaFormat.JSON_SCHEMA,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Where to write.", show_default=False)
     ] = None,
@@ -105,8 +105,8 @@ def export_types(
       situ types export > types.schema.json
       situ types export Sighting --format spark
     """
-    from situ.cli.files import write_new
-    from situ.cli.opened import open_project
+    from situ.cli.arguments import write_new
+    from situ.cli.project import open_project
 
     output = begin(context, json=as_json, quiet=quiet)
     types = open_project(project).deployment.types
@@ -123,23 +123,23 @@ def export_types(
 
 
 def _struct(name: str, types: Types) -> Struct:
-    from situ.catalogue import UNKNOWN_TYPE, WRONG_KIND
-    from situ.errors import nearest
-    from situ.types.model import Struct
+    from situ.lang.catalogue import UNKNOWN_TYPE, WRONG_KIND
+    from situ.lang.problems import nearest
+    from situ.lang.types.model import Struct
 
     found = types.get(name)
     if found is None:
-        raise Stop(Exit.NO, UNKNOWN_TYPE(name=name, nearest=nearest(name, types.names)))
+        raise CommandError(Exit.NO, UNKNOWN_TYPE(name=name, nearest=nearest(name, types.names)))
     if not isinstance(found, Struct):
         remedy = "Leave TYPE out to export all types, this one among them."
-        raise Stop(Exit.USAGE, WRONG_KIND(expected="a struct", found=f"the primitive `{name}`", remedy=remedy))
+        raise CommandError(Exit.USAGE, WRONG_KIND(expected="a struct", found=f"the primitive `{name}`", remedy=remedy))
     return found
 
 
-def _exported(types: Types, chosen: Struct | None, format: Format) -> tuple[str, Any]:
+def _exported(types: Types, chosen: Struct | None, format: SchemaFormat) -> tuple[str, Any]:
     """As text and as data."""
-    if format is Format.JSON_SCHEMA:
-        from situ.types.json_schema import export_event, export_types
+    if format is SchemaFormat.JSON_SCHEMA:
+        from situ.lang.types.json_schema import export_event, export_types
 
         schema = export_types(types) if chosen is None else export_event(types, chosen)
         return json.dumps(schema, indent=2, ensure_ascii=False) + "\n", schema
@@ -150,12 +150,12 @@ def _exported(types: Types, chosen: Struct | None, format: Format) -> tuple[str,
     return "\n".join(f"-- {name}\n{schema}\n" for name, schema in schemas.items()), schemas
 
 
-def _columns(struct: Struct, types: Types, format: Format) -> str:
-    if format is Format.SPARK:
-        from situ.types.spark_schema import spark_schema
+def _columns(struct: Struct, types: Types, format: SchemaFormat) -> str:
+    if format is SchemaFormat.SPARK:
+        from situ.lang.types.layout import spark_schema
 
         return spark_schema(struct, types)
-    from situ.types.arrow_schema import arrow_schema
+    from situ.lang.types.arrow_schema import arrow_schema
 
     text: str = arrow_schema(struct, types).to_string(truncate_metadata=False)
     return text

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from situ.cli.opened import seen_from_here
-from situ.cli.show_problems import STYLES, count, plural, show_problems
-from situ.errors import Severity
-from situ.project.check import Checked
+from situ.cli.project import relative_to_here
+from situ.cli.render.text import STYLES, count, plural, show_problems
+from situ.lang.problems import Severity
+from situ.project.check import CheckedProject
 
 _WORDS = ("file", "type", "function", "source", "concept", "policy", "context", "client")
 
 
-def counts(checked: Checked) -> dict[str, int]:
+def counts(checked: CheckedProject) -> dict[str, int]:
     """How many of what. What is declared only where the project has no errors, some of it only if there is any."""
     deployment = checked.deployment
     declared = (
@@ -36,17 +36,17 @@ def counts(checked: Checked) -> dict[str, int]:
     return {"files": len(checked.files), **declared, **found}
 
 
-def show_check(checked: Checked, seconds: float, *, verbose: bool, summary: bool) -> Iterator[Text]:
+def show_check(checked: CheckedProject, seconds: float, *, verbose: bool, summary: bool) -> Iterator[Text]:
     """The problems in the order of their places, observations only if asked for, and the summary."""
     problems = tuple(each for each in checked.problems if verbose or each.severity is not Severity.OBSERVATION)
-    yield from show_problems(seen_from_here(problems, checked.path))
+    yield from show_problems(relative_to_here(problems, checked.path))
     if summary:
         if problems:
             yield Text()
         yield _summary(checked, seconds, verbose)
 
 
-def _summary(checked: Checked, seconds: float, verbose: bool) -> Text:
+def _summary(checked: CheckedProject, seconds: float, verbose: bool) -> Text:
     numbers = counts(checked)
     declared = [count(numbers[plural(word)], word) for word in _WORDS if plural(word) in numbers]
     text = Text(", ".join(declared) + " · ")

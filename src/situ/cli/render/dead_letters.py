@@ -10,15 +10,17 @@ from rich.table import Table
 from rich.text import Text
 
 from situ.cli.output import visible
-from situ.cli.show_problems import count
+from situ.cli.render.run import clock
+from situ.cli.render.text import count
+from situ.event.instants import print_instant
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from situ.cli.letters import Letter
+    from situ.explain.dead_letters import LateEvent, StoredDeadLetter
 
 
-def show_letters(letters: Sequence[Letter]) -> Iterator[RenderableType]:
+def show_letters(letters: Sequence[StoredDeadLetter]) -> Iterator[RenderableType]:
     if not letters:
         yield Text("No dead letters.")
         return
@@ -35,7 +37,7 @@ def show_letters(letters: Sequence[Letter]) -> Iterator[RenderableType]:
     yield Text(count(len(letters), "dead letter"))
 
 
-def show_letter(letter: Letter) -> Iterator[RenderableType]:
+def show_letter(letter: StoredDeadLetter) -> Iterator[RenderableType]:
     yield Text.assemble(("Dead letter ", "bold"), (letter.id, "bold"))
     yield Text()
     table = Table.grid(padding=(0, 2))
@@ -66,8 +68,40 @@ def _when(time: str) -> str:
     return f"{time[:10]} {time[11:19]}"
 
 
-def _sent(letter: Letter) -> str:
+def _sent(letter: StoredDeadLetter) -> str:
     event = letter.event
     if event is not None:
         return json.dumps(event, indent=2, ensure_ascii=False)
     return letter.text if letter.text is not None else repr(letter.original)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Late events for people.
+
+_LONG = 60
+"""From so many seconds on they are told as on a clock."""
+
+
+def show_late(events: Sequence[LateEvent]) -> Iterator[RenderableType]:
+    if not events:
+        yield Text("No event came too late.")
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    for title in ("time", "came", "type", "source", "too late for"):
+        table.add_column(title, no_wrap=title != "too late for")
+    for each in events:
+        table.add_row(
+            Text(print_instant(each.row.time), "dim"),
+            _later(max(each.row.recv - each.row.time, 0)),
+            each.row.type,
+            visible(each.row.source),
+            ", ".join(each.policies),
+        )
+    yield table
+    yield Text()
+    yield Text(count(len(events), "late event"))
+
+
+def _later(microseconds: int) -> str:
+    seconds = microseconds / 1e6
+    return f"{clock(seconds) if seconds >= _LONG else f'{seconds:.2f} s'} later"

@@ -1,4 +1,4 @@
-"""What became of an event, for people."""
+"""An explained subscription for people."""
 
 from __future__ import annotations
 
@@ -8,19 +8,85 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from situ.cli.explained_event import EventExplained
 from situ.cli.output import visible
-from situ.cli.show_letters import show_letter
-from situ.cli.show_problems import count
+from situ.cli.render.dead_letters import show_letter
+from situ.cli.render.text import count
+from situ.contexts.model import ROOT
 from situ.event.instants import print_instant
 from situ.event.message import PLACES
 from situ.event.row import Row
-from situ.subscription.explain import Explained
+from situ.explain.event import EventExplanation
+from situ.explain.subscription import SubscribedType, SubscriptionExplanation, SubscriptionMatch
+
+_SHOWN_ENTRIES = 10
+
+
+def show_subscription(explained: SubscriptionExplanation) -> Iterator[RenderableType]:
+    kind = "durable" if explained.durable else "volatile"
+    yield Text.assemble((explained.id, "bold"), (f" · {kind}", "dim"))
+    yield Text()
+    table = _grid()
+    table.add_row("written", visible(explained.where) or "every event of these types")
+    if explained.context != ROOT:
+        table.add_row("in terms of", f"{explained.context}: {_some(explained.wanted)}")
+    if explained.group:
+        table.add_row("group", explained.group)
+        table.add_row("shared with", _some(explained.sharing) or "nobody")
+    yield table
+    for each in explained.types:
+        yield Text()
+        yield Text.assemble(("On ", "bold"), (each.type, "bold"), (_and_below(each), "dim"))
+        yield _on_type(each)
+    if explained.scanned:
+        yield Text()
+        yield Text.assemble(
+            ("warning: ", "bold yellow"),
+            "the filter has no part that the index can look up, so it is tested against every event of its type. A",
+            " comparison of an attribute with a constant, joined by AND, would make it cheap.",
+        )
+
+
+def _on_type(each: SubscribedType) -> Table:
+    table = _grid()
+    table.add_row("  canonical", visible(each.canonical))
+    for place, atoms in enumerate(each.alternatives):
+        table.add_row("  asks for" if place == 0 else "  or", visible(" and ".join(atoms)) or "nothing more")
+    everywhere = (each.type, *each.subtypes)
+    for place, (words, names) in enumerate(each.filed):
+        of = "" if set(names) == set(everywhere) else f", by events of type {_some(names)}"
+        table.add_row("  found by" if place == 0 else "", Text(words + of, "yellow" if each.scanned else ""))
+    if not each.filed:
+        table.add_row("  found by", "no event: none can match")
+    if each.later:
+        table.add_row("  then", f"the whole filter, which reads {each.later}")
+    if each.others:
+        table.add_row("  same filter", f"{each.others:,} other subscription{'s' if each.others > 1 else ''}")
+    return table
+
+
+def _and_below(each: SubscribedType) -> str:
+    return f" and {_some(each.subtypes)}" if each.subtypes else ""
+
+
+def _some(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - _SHOWN_ENTRIES:,} more" if len(names) > _SHOWN_ENTRIES else ""
+    return ", ".join(names[:_SHOWN_ENTRIES]) + more
+
+
+def _grid() -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    return table
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What became of an event, for people.
 
 _SHOWN = 20
 
 
-def show_explained_event(explained: EventExplained) -> Iterator[RenderableType]:
+def show_explained_event(explained: EventExplanation) -> Iterator[RenderableType]:
     if explained.letter is not None:
         yield from show_letter(explained.letter)
         return
@@ -54,7 +120,7 @@ def show_explained_event(explained: EventExplained) -> Iterator[RenderableType]:
         yield Text(f"{count(explained.elsewhere, 'subscription')} to other types", "dim")
 
 
-def _envelope(explained: EventExplained, row: Row) -> Table:
+def _envelope(explained: EventExplanation, row: Row) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
@@ -73,7 +139,7 @@ def _envelope(explained: EventExplained, row: Row) -> Table:
     return table
 
 
-def _reasons(explained: Explained) -> str:
+def _reasons(explained: SubscriptionMatch) -> str:
     """Why: what is true if it is wanted, what is not if it is not."""
     if not explained.parts:
         return "" if explained.matched else "  its own: a client is not sent what it sent"
@@ -85,6 +151,6 @@ def _reasons(explained: Explained) -> str:
     return "  " + visible(f" {explained.joined.lower() or 'and'} ".join(said))
 
 
-def _more(all_: tuple[Explained, ...]) -> Iterator[Text]:
+def _more(all_: tuple[SubscriptionMatch, ...]) -> Iterator[Text]:
     if len(all_) > _SHOWN:
         yield Text(f"  … {len(all_) - _SHOWN:,} more", "dim")

@@ -10,13 +10,12 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from situ.cli.explained_expression import Explained, Part, with_unit
-from situ.cli.outcome import Outcome
 from situ.cli.output import visible
-from situ.cli.show_problems import show_problems
+from situ.cli.render.text import show_problems
+from situ.explain.expression import ExpressionExplanation, ExpressionOutcome, ExpressionPart, with_unit
 
 
-def show_expression(explained: Explained, *, only_outcome: bool = False) -> Iterator[RenderableType]:
+def show_expression(explained: ExpressionExplanation, *, only_outcome: bool = False) -> Iterator[RenderableType]:
     """Everything, from what was written down to what it gives for the sample; or the latter alone."""
     if only_outcome and explained.outcome is not None:
         yield _outcome(explained.outcome)
@@ -39,7 +38,7 @@ def show_expression(explained: Explained, *, only_outcome: bool = False) -> Iter
         yield from show_problems(explained.problems)
 
 
-def _forms(explained: Explained) -> Table:
+def _forms(explained: ExpressionExplanation) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
@@ -60,25 +59,25 @@ def _code(text: str) -> Text:
     return Text("\n".join(f"  {line}" for line in visible(text).split("\n")), "green")
 
 
-def _outcome(outcome: Outcome) -> Text:
+def _outcome(outcome: ExpressionOutcome) -> Text:
     """The value, or why there is none."""
     if outcome.failure:
         return Text(f"fails: {visible(outcome.failure)}", "bold red")
     return Text(visible(outcome.shown), "bold")
 
 
-def _tree(part: Part) -> Tree:
+def _tree(part: ExpressionPart) -> Tree:
     tree = Tree(_line(part), guide_style="dim")
     _grow(tree, part)
     return tree
 
 
-def _grow(tree: Tree, part: Part) -> None:
+def _grow(tree: Tree, part: ExpressionPart) -> None:
     for below in part.parts:
         _grow(tree.add(_line(below)), below)
 
 
-def _line(part: Part) -> Text:
+def _line(part: ExpressionPart) -> Text:
     text = Text()
     if part.role:
         text.append(f"{visible(part.role)} ", "dim")
@@ -88,7 +87,7 @@ def _line(part: Part) -> Text:
     return text
 
 
-def _meaning(part: Part) -> Text:
+def _meaning(part: ExpressionPart) -> Text:
     text = Text(with_unit(part.type, part.unit), "cyan")
     if part.nullable:
         text.append(" · may be null", "yellow")

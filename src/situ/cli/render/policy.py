@@ -1,8 +1,4 @@
-"""The logic tree of a policy as a picture, in SVG.
-
-Leaves stand side by side, every other node above the middle of what is below it. Letters have one width, so boxes are
-as wide as their text without anybody having to measure it.
-"""
+"""An explained policy for people."""
 
 from __future__ import annotations
 
@@ -11,9 +7,133 @@ from dataclasses import dataclass
 from textwrap import wrap
 from xml.sax.saxutils import escape
 
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
 from situ.cli.output import visible
-from situ.situation.policies.logic_tree import Component, Node
-from situ.situation.policies.wording import duration_text
+from situ.cli.render.text import show_problems
+from situ.cli.render.types import table
+from situ.explain.policy import PolicyExplanation
+from situ.policies.logic_tree import Component, LogicNode, duration_text
+
+_COLOURS = {
+    Component.LEAF: "",
+    Component.QUERY: "cyan",
+    Component.CORRELATION: "magenta",
+    Component.CONSTRAINT: "blue",
+    Component.FOLLOWED_BY: "yellow",
+    Component.OR: "green",
+    Component.AND: "green",
+}
+
+
+def show_policy(explained: PolicyExplanation) -> Iterator[RenderableType]:
+    """The text, then what it becomes, step by step."""
+    options = "".join(f" · {name} {value}" for name, value in explained.options)
+    yield Text.assemble((visible(explained.policy.name), "bold"), (options, "dim"))
+    yield Text()
+    yield Text(visible(explained.policy.text).rstrip())
+    yield from _section("Normal form", _clauses(explained))
+    yield from _section("Logic tree", _tree(explained.tree))
+    yield from _section("Components", _components(explained))
+    yield from _section("Plan", _plan(explained))
+    yield Text()
+    yield _leaves(explained)
+    yield Text()
+    yield _operators(explained)
+    if explained.plan.warning is not None:
+        yield Text()
+        yield from show_problems([explained.plan.warning])
+
+
+def _section(title: str, content: RenderableType) -> Iterator[RenderableType]:
+    yield Text()
+    yield Text(title, "bold")
+    yield content
+
+
+def _clauses(explained: PolicyExplanation) -> Table:
+    grid = _grid()
+    for number, literals in enumerate(explained.clauses, 1):
+        grid.add_row(f"{number}", visible(" or ".join(literals)))
+    for choice in explained.choices:
+        grid.add_row("", Text(f"one branch in a match: {visible(choice)}", "dim"))
+    return grid
+
+
+def _tree(node: LogicNode) -> Tree:
+    tree = Tree(_node(node), guide_style="dim")
+    waiting = [(tree, each) for each in node.below]
+    while waiting:
+        above, each = waiting.pop(0)
+        branch = above.add(_node(each))
+        waiting.extend((branch, below) for below in each.below)
+    return tree
+
+
+def _node(node: LogicNode) -> Text:
+    text = Text.assemble((node.component.value, f"bold {_COLOURS[node.component]}".strip()))
+    if node.component not in (Component.AND, Component.OR, Component.FOLLOWED_BY):
+        text.append(f"  {visible(node.text)}")
+    if node.window:
+        text.append(f"  within {duration_text(node.window)}", "dim")
+    if node.edges:
+        text.append(f"  by {', '.join(map(str, node.edges))}", "dim")
+    return text
+
+
+def _components(explained: PolicyExplanation) -> Table:
+    grid = _grid()
+    for component, meaning in explained.components:
+        grid.add_row(component.value, meaning)
+    return grid
+
+
+def _plan(explained: PolicyExplanation) -> Table:
+    plan = explained.plan
+    grid = _grid()
+    grid.add_row("partition", f"by {plan.partition}: {plan.reason}" if plan.partition else f"one: {plan.reason}")
+    waits = f"up to {duration_text(plan.wait)} after the last of its events, where something must stay absent"
+    grid.add_row("reported", waits if plan.wait else "with the last of its events")
+    return grid
+
+
+def _leaves(explained: PolicyExplanation) -> Table:
+    made = table("events", "as", "where", "joined with", "divided", "kept", "shared with")
+    for each in explained.leaves:
+        made.add_row(
+            visible(each.events),
+            ", ".join(each.aliases),
+            visible(each.constraint),
+            visible(each.joined),
+            f"by {each.partition}" if each.partition else "to all" if explained.plan.partition else "",
+            duration_text(each.plan.kept),
+            visible(", ".join(each.shared)),
+        )
+    return made
+
+
+def _operators(explained: PolicyExplanation) -> Table:
+    made = table("component", "decides", "runs", "window")
+    for each in explained.plan.operators:
+        made.add_row(each.kind, visible(each.text), each.runs.value, duration_text(each.window) if each.window else "")
+    return made
+
+
+def _grid() -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    return grid
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The logic tree of a policy as a picture, in SVG.
+#
+# Leaves stand side by side, every other node above the middle of what is below it. Letters have one width, so boxes
+# are as wide as their text without anybody having to measure it.
 
 _LETTER, _SMALL_LETTER, _LINE, _FONT = 7.25, 6.05, 16, 12
 _WIDEST = 26
@@ -35,7 +155,7 @@ _LOOKS: dict[Component, tuple[str, str]] = {
 class _Box:
     """A node with its place: ``x`` is its middle, ``y`` its upper edge."""
 
-    node: Node
+    node: LogicNode
     lines: tuple[str, ...]
     x: float
     y: float
@@ -44,7 +164,7 @@ class _Box:
     below: tuple[_Box, ...]
 
 
-def draw_tree(tree: Node) -> str:
+def draw_tree(tree: LogicNode) -> str:
     """The picture, as the text of an SVG file."""
     tops = _tops(tree)
     root, right = _placed(tree, 0, _MARGIN, tops)
@@ -60,7 +180,7 @@ def draw_tree(tree: Node) -> str:
     )
 
 
-def _text_of(node: Node) -> tuple[str, ...]:
+def _text_of(node: LogicNode) -> tuple[str, ...]:
     head = node.component.value
     if node.window:
         head += f" within {duration_text(node.window)}"
@@ -80,7 +200,7 @@ def _size(lines: tuple[str, ...]) -> tuple[float, float]:
     return max(map(len, lines)) * _LETTER + 2 * _PAD, len(lines) * _LINE + _PAD
 
 
-def _tops(tree: Node) -> list[float]:
+def _tops(tree: LogicNode) -> list[float]:
     """Where each level begins: below the highest box of the one above. Leaves are all on the last."""
     tallest = [0.0] * tree.height
     for node, level in _levels(tree, 0, tree.height):
@@ -91,13 +211,13 @@ def _tops(tree: Node) -> list[float]:
     return tops
 
 
-def _levels(node: Node, level: int, levels: int) -> Iterator[tuple[Node, int]]:
+def _levels(node: LogicNode, level: int, levels: int) -> Iterator[tuple[LogicNode, int]]:
     yield node, levels - 1 if node.component is Component.LEAF else level
     for each in node.below:
         yield from _levels(each, level + 1, levels)
 
 
-def _placed(node: Node, level: int, left: float, tops: list[float]) -> tuple[_Box, float]:
+def _placed(node: LogicNode, level: int, left: float, tops: list[float]) -> tuple[_Box, float]:
     """The box of a node that has all to the right of ``left`` for itself, and where its part of the picture ends."""
     lines = _text_of(node)
     width, height = _size(lines)

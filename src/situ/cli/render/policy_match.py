@@ -6,33 +6,33 @@ import json
 from collections.abc import Callable, Iterator
 
 from situ.event.instants import print_instant
-from situ.situation.meaning.detection import Cause, Observation
-from situ.situation.meaning.explain_lack import Lack, Why
-from situ.situation.meaning.explain_match import (
-    Absent,
-    Aside,
-    Explained,
-    Failed,
-    Report,
-    Unread,
-    WhyDetected,
-    WhyMissed,
+from situ.explain.policy_match import (
+    DetectionExplanation,
+    ExplainedAbsence,
+    ExplainedCondition,
+    FailedCondition,
+    Lack,
+    LackReason,
+    MissExplanation,
+    ReportedDetection,
+    UnreadEvent,
+    UnreadReason,
 )
-from situ.situation.meaning.occurrences import Bindings, Occurrence
-from situ.situation.policies.policy import Choice, Part, Policy, Then
-from situ.situation.policies.wording import duration_text, literal_text, part_text
+from situ.policies.logic_tree import duration_text, literal_text, part_text
+from situ.policies.model import Cause, ConditionPart, Disjunction, Observation, Policy, SequenceLiteral
+from situ.policies.reference import Bindings, Occurrence
 
 Moment = Callable[[int], str]
 """How an instant reads."""
 MET, NOT_MET = "met", "not met"
 
 
-def tell_detection(policy: Policy, why: WhyDetected, moment: Moment = print_instant) -> list[str]:
+def detection_lines(policy: Policy, why: DetectionExplanation, moment: Moment = print_instant) -> list[str]:
     """A detection: whom it binds, what its events said, how each condition was met."""
     return list(_Telling(policy, moment).detection(why))
 
 
-def tell_miss(policy: Policy, why: WhyMissed, moment: Moment = print_instant) -> list[str]:
+def miss_lines(policy: Policy, why: MissExplanation, moment: Moment = print_instant) -> list[str]:
     """A miss: the nearest thing to a match, and what failed in it."""
     return list(_Telling(policy, moment).miss(why))
 
@@ -41,7 +41,7 @@ class _Telling:
     def __init__(self, policy: Policy, moment: Moment) -> None:
         self.policy, self.moment = policy, moment
 
-    def detection(self, why: WhyDetected) -> Iterator[str]:
+    def detection(self, why: DetectionExplanation) -> Iterator[str]:
         found = why.detection
         yield f"{found.policy}: {_identities(dict(found.bindings))}"
         yield f"  detection {found.id}"
@@ -56,7 +56,7 @@ class _Telling:
         for explained in why.conditions:
             yield from self._met(explained)
 
-    def miss(self, why: WhyMissed) -> Iterator[str]:
+    def miss(self, why: MissExplanation) -> Iterator[str]:
         asked = _identities(why.bindings) or "anything"
         yield f"{self.policy.name}: {asked} around {self.moment(why.at)}"
         for found in why.detected:
@@ -79,7 +79,7 @@ class _Telling:
             else:
                 yield f"  not judged: {self._part(part)}"
 
-    def _facts(self, why: WhyMissed) -> Iterator[str]:
+    def _facts(self, why: MissExplanation) -> Iterator[str]:
         """What detection itself came to."""
         facts = why.facts
         if facts.suspended:
@@ -96,40 +96,40 @@ class _Telling:
         for unread in facts.unread:
             yield f"  {self._unread(unread)}"
 
-    def _unread(self, unread: Unread) -> str:
+    def _unread(self, unread: UnreadEvent) -> str:
         match unread.why:
-            case Aside.LATE:
+            case UnreadReason.LATE:
                 return f"late, not looked at: {self._said(unread)}"
-            case Aside.HIDDEN:
+            case UnreadReason.HIDDEN:
                 return f"not visible to the policy: {self._said(unread)}"
-            case Aside.DEAD:
+            case UnreadReason.DEAD:
                 return f"a dead letter: {self.moment(unread.time)}  {_event(unread.cause)}: {unread.problem}"
 
-    def _said(self, unread: Unread) -> str:
+    def _said(self, unread: UnreadEvent) -> str:
         if unread.said is None:
             return f"{self.moment(unread.time)}  {_event(unread.cause)}"
         return self._observation(unread.said)
 
-    def _report(self, report: Report) -> str:
+    def _report(self, report: ReportedDetection) -> str:
         return f"{report.id}, {_identities(dict(report.bindings))}, at {self.moment(report.time)}"
 
     # ── conditions ──
 
-    def _part(self, part: Part) -> str:
+    def _part(self, part: ConditionPart) -> str:
         return part_text(part, self.policy.window)
 
-    def _met(self, explained: Explained) -> Iterator[str]:
+    def _met(self, explained: ExplainedCondition) -> Iterator[str]:
         yield f"  {MET}: {self._part(explained.part)}"
         for each in explained.met:
             by = literal_text(each.literal, self.policy.window)
-            shown = f"{by}: " if isinstance(explained.part, Choice) else ""
+            shown = f"{by}: " if isinstance(explained.part, Disjunction) else ""
             yield f"    {shown}{self._occurrence(each.occurrence)}"
             for step, part in each.occurrence.parts:
                 yield f"      {step.relation.text}: {self._occurrence(part)}"
         for absent in explained.absent:
             yield from self._absent(absent, alone=len(explained.absent) == 1)
 
-    def _absent(self, absent: Absent, *, alone: bool) -> Iterator[str]:
+    def _absent(self, absent: ExplainedAbsence, *, alone: bool) -> Iterator[str]:
         span = f"from {self.moment(absent.start)} to {self.moment(absent.end)}"
         text = literal_text(absent.literal, self.policy.window)
         if not absent.close:
@@ -139,7 +139,7 @@ class _Telling:
         for occurrence in absent.close:
             yield f"      {self._occurrence(occurrence)}"
 
-    def _failed(self, failed: Failed) -> Iterator[str]:
+    def _failed(self, failed: FailedCondition) -> Iterator[str]:
         yield f"  {NOT_MET}: {self._part(failed.part)}"
         for literal, occurrence in failed.refuted:
             yield f"    {literal_text(literal, self.policy.window)}: refuted, {self._occurrence(occurrence)}"
@@ -152,34 +152,34 @@ class _Telling:
         part = f"`{lack.relation.text}`" if lack.relation is not None else ""
         nearest = self._occurrence(lack.occurrence) if lack.occurrence is not None else ""
         match lack.why:
-            case Why.OTHER_TIME:
+            case LackReason.OTHER_TIME:
                 return f"it occurred {duration_text(lack.apart)} away, {nearest}"
-            case Why.OTHER_IDENTITY:
+            case LackReason.OTHER_IDENTITY:
                 return f"not for {who}; it occurred for others, {nearest}"
-            case Why.OTHER_OCCURRENCE:
+            case LackReason.OTHER_OCCURRENCE:
                 return f"it occurred, {nearest}, but not at the time another sequence is about"
-            case Why.UNSEEN:
+            case LackReason.UNSEEN:
                 return f"no event said anything about {who} that {part} looks at"
-            case Why.UNKNOWN:
+            case LackReason.UNKNOWN:
                 return f"no pull source knows {who}"
-            case Why.CONSTRAINT:
+            case LackReason.CONSTRAINT:
                 return f"{who} does not satisfy `{self.policy.alias(lack.alias).text}`"
-            case Why.APART:
+            case LackReason.APART:
                 return f"both sides were seen, but {duration_text(lack.apart)} apart"
-            case Why.SPENT:
+            case LackReason.SPENT:
                 return f"it would have been true, but an event was spent on another pair ({self.policy.consumption})"
-            case Why.UNTRUE:
+            case LackReason.UNTRUE:
                 return f"{part} was not true of what was seen"
-            case Why.FIRST:
+            case LackReason.FIRST:
                 return f"{part}, which comes first, was not true of what was seen"
-            case Why.SECOND:
+            case LackReason.SECOND:
                 return f"{part}, which follows, was not true of what was seen"
-            case Why.ORDER:
+            case LackReason.ORDER:
                 if lack.apart <= 0:
                     return f"both occurred, but the second {duration_text(-lack.apart)} before the first"
-                early = isinstance(lack.literal, Then) and lack.apart <= lack.literal.gaps
+                early = isinstance(lack.literal, SequenceLiteral) and lack.apart <= lack.literal.gaps
                 return f"both occurred, but {'only ' * early}{duration_text(lack.apart)} apart"
-            case Why.BROKEN:
+            case LackReason.BROKEN:
                 return f"{part} should have been absent, but was not, {nearest}"
 
     # ── what happened ──

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from situ.cli.opened import seen_from_here
 from situ.cli.output import visible
-from situ.cli.show_problems import count, show_problems
-from situ.cli.tested import Tested
+from situ.cli.project import relative_to_here
+from situ.cli.render.text import count, show_problems
 from situ.event.instants import print_instant
-from situ.quantities import format_duration
-from situ.situation.meaning.policy_test import START, Expected, Found, GivenEvent, Line, differences
-from situ.situation.policies.triggering import Delay
-from situ.situation.policies.wording import duration_text
+from situ.lang.quantities import format_duration
+from situ.policies.check.interactions import ChainDelay
+from situ.policies.logic_tree import duration_text
+from situ.policies.policy_tests import START, ExpectedSituation, FoundSituation, GivenEvent, VerdictLine, differences
+from situ.project.policy_tests import PolicyTestResult
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 _YEAR = 365 * 86_400 * 1_000_000
 
 
-def show_tests(tests: Sequence[Tested], path: Path, *, verbose: bool, summary: bool) -> Iterator[RenderableType]:
+def show_tests(
+    tests: Sequence[PolicyTestResult], path: Path, *, verbose: bool, summary: bool
+) -> Iterator[RenderableType]:
     for each in tests:
         yield _headline(each)
-        yield from show_problems(seen_from_here(each.problems, path))
+        yield from show_problems(relative_to_here(each.problems, path))
         yield from (Text(f"  {_delay(name, each.delays[name])}", "dim") for name in each.delays)
         if each.tried is not None and (verbose or not each.passed):
             if each.lines:
@@ -43,12 +45,12 @@ def show_tests(tests: Sequence[Tested], path: Path, *, verbose: bool, summary: b
         yield _summary(tests)
 
 
-def _headline(tested: Tested) -> Text:
+def _headline(tested: PolicyTestResult) -> Text:
     word, style = ("passed", "green") if tested.passed else ("FAILED", "bold red")
     return Text.assemble((word, style), f"  {visible(tested.file)}")
 
 
-def _table(lines: Sequence[Line]) -> Table:
+def _table(lines: Sequence[VerdictLine]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 2), header_style="bold")
     for title in ("", "policy", "expected", "found"):
         table.add_column(title, no_wrap=title in ("", "policy"))
@@ -61,7 +63,7 @@ def _table(lines: Sequence[Line]) -> Table:
     return table
 
 
-def _expected(expected: Expected | None) -> Text:
+def _expected(expected: ExpectedSituation | None) -> Text:
     if expected is None:
         return Text("nothing", "dim")
     parts = [moment(expected.at)] if expected.at is not None else []
@@ -71,7 +73,7 @@ def _expected(expected: Expected | None) -> Text:
     return Text(visible(", ".join(parts) or "any"))
 
 
-def _found(found: Found | None, expected: Expected | None, wrong: Sequence[str]) -> Text:
+def _found(found: FoundSituation | None, expected: ExpectedSituation | None, wrong: Sequence[str]) -> Text:
     if found is None:
         return Text("nothing", "dim")
     text = Text()
@@ -93,7 +95,7 @@ def moment(time: int) -> str:
     return print_instant(time)
 
 
-def _delay(policy: str, delay: Delay) -> str:
+def _delay(policy: str, delay: ChainDelay) -> str:
     feeders = ", ".join(delay.fed)
     added = duration_text(delay.total - delay.own)
     steps = "one step" if delay.steps == 1 else f"{delay.steps} steps"
@@ -104,7 +106,7 @@ def _event(event: GivenEvent) -> str:
     return visible(f"{event.id}, {event.type} at {moment(event.time)}, received at {moment(event.received)}")
 
 
-def _summary(tests: Sequence[Tested]) -> Text:
+def _summary(tests: Sequence[PolicyTestResult]) -> Text:
     if not tests:
         return Text("There are no tests: put them beside policies, as policies/NAME.test.yaml.")
     failed = sum(not each.passed for each in tests)
@@ -112,7 +114,7 @@ def _summary(tests: Sequence[Tested]) -> Text:
     return text.append(f"{failed} failed", "bold red") if failed else text.append("all passed", "green")
 
 
-def tests_as_json(tests: Sequence[Tested]) -> dict[str, Any]:
+def tests_as_json(tests: Sequence[PolicyTestResult]) -> dict[str, Any]:
     return {
         "tests": [
             {
@@ -138,7 +140,7 @@ def tests_as_json(tests: Sequence[Tested]) -> dict[str, Any]:
     }
 
 
-def _line_as_json(line: Line) -> dict[str, Any]:
+def _line_as_json(line: VerdictLine) -> dict[str, Any]:
     expected, found = line.expected, line.found
     return {
         "passed": line.passed,

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from situ.cli.output import visible
-from situ.cli.show_problems import count
+from situ.cli.render.text import count
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import logging
+import shutil
+import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from situ.cli.show_problems import count
+from situ.cli.output import visible
+from situ.cli.render.text import count
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from situ.host.figures import Figures
+    from situ.cli.output import Output
+    from situ.registry.run_metrics import RunMetrics
+
 
 _Counts = list[tuple[str, int]]
 _UNITS = (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024))
 _STATES = {"running": "green", "waiting for the bus": "yellow"}
 
 
-def show_live(project: str, figures: Figures, before: Figures | None, notes: Iterable[str], rows: int) -> Group:
+def show_live(project: str, figures: RunMetrics, before: RunMetrics | None, notes: Iterable[str], rows: int) -> Group:
     """What flows now. ``before`` is an earlier look, for the rates of names; ``rows`` is how many names have room."""
     head = Text.assemble(
         (project, "bold"),
@@ -38,7 +46,7 @@ def show_live(project: str, figures: Figures, before: Figures | None, notes: Ite
     return Group(*parts)
 
 
-def show_line(figures: Figures) -> str:
+def show_line(figures: RunMetrics) -> str:
     """One look at a run in one line, for a log."""
     parts = [
         f"{clock(figures.seconds)} {figures.state}",
@@ -54,7 +62,7 @@ def show_line(figures: Figures) -> str:
     return " · ".join(parts)
 
 
-def show_summary(figures: Figures) -> Iterator[RenderableType]:
+def show_summary(figures: RunMetrics) -> Iterator[RenderableType]:
     """What a run did, at its end."""
     if figures.types or figures.subscriptions or figures.codes or figures.situations.opened:
         table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
@@ -98,7 +106,7 @@ def size(number: float) -> str:
     return f"{number:.0f} B"
 
 
-def _sums(figures: Figures) -> Table:
+def _sums(figures: RunMetrics) -> Table:
     table = Table.grid(padding=(0, 2))
     for justify in ("left", "right", "right", "left"):
         table.add_column(justify=justify)
@@ -119,11 +127,11 @@ def _sums(figures: Figures) -> Table:
     return table
 
 
-def _clients(figures: Figures) -> str:
+def _clients(figures: RunMetrics) -> str:
     return f"{count(figures.clients, 'client')} connected"
 
 
-def _names(figures: Figures, before: Figures | None, rows: int) -> Table:
+def _names(figures: RunMetrics, before: RunMetrics | None, rows: int) -> Table:
     """Types and subscriptions side by side, the busiest first."""
     seconds = (figures.at - before.at) / 1e6 if before is not None else 0.0
     left = _rated(accepted(figures), accepted(before) if before else [], seconds)
@@ -152,7 +160,7 @@ def _rated(counts: _Counts, before: _Counts, seconds: float) -> list[tuple[str, 
     ]
 
 
-def accepted(figures: Figures) -> _Counts:
+def accepted(figures: RunMetrics) -> _Counts:
     """Events by type, the most frequent first, and which of them came in whose terms."""
     found: _Counts = []
     for type, number in _sorted(figures.types):
@@ -162,7 +170,7 @@ def accepted(figures: Figures) -> _Counts:
     return found
 
 
-def delivered(figures: Figures) -> _Counts:
+def delivered(figures: RunMetrics) -> _Counts:
     """Events by subscription, and in whose terms they are delivered if not in root's."""
     terms = figures.terms
     found: _Counts = []
@@ -173,14 +181,163 @@ def delivered(figures: Figures) -> _Counts:
     return found
 
 
-def _shaped(figures: Figures) -> list[str]:
+def _shaped(figures: RunMetrics) -> list[str]:
     """Subscriptions of which something was dropped."""
     return [key.partition(" ")[0] for key in figures.dropped]
 
 
-def _situations(figures: Figures) -> _Counts:
+def _situations(figures: RunMetrics) -> _Counts:
     return _sorted({name: each.opened for name, each in figures.situations.policies.items() if each.opened})
 
 
 def _sorted(counts: Mapping[str, int]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What ``situ run`` shows while it runs: a picture on a terminal, lines elsewhere, JSON for programs.
+#
+# The picture is drawn over and over in place; notes that come meanwhile stand in it. Where nobody watches, a line
+# every few seconds keeps a log short.
+
+EVERY = 0.5
+"""Seconds between two looks."""
+
+_LINE_EVERY = 2.0
+_NOTES = 3
+_FRAME = 15  # lines of the picture that are not names
+_SPAN = 4.0  # seconds between the looks that rates of names are taken from
+
+
+class RunView(Protocol):
+    """Takes what a run says about itself."""
+
+    def update(self, figures: RunMetrics) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+    def end(self, figures: RunMetrics) -> None:
+        """The last look."""
+
+
+@contextmanager
+def live_view(output: Output, project: str) -> Iterator[RunView]:
+    """The view that fits where the output goes. What is logged meanwhile is noted in it."""
+    view: TerminalView | LineView | SilentView
+    if output.quiet and not output.json:
+        view = SilentView()
+    elif output.answers_terminal:
+        view = TerminalView(project)
+    else:
+        view = LineView(output, project)
+    handler = _Notes(view)
+    logger = logging.getLogger("situ")
+    logger.addHandler(handler)
+    try:
+        with view:
+            yield view
+    finally:
+        logger.removeHandler(handler)
+
+
+class SilentView:
+    """For ``--quiet``."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def update(self, figures: RunMetrics) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+    def end(self, figures: RunMetrics) -> None: ...
+
+
+class LineView:
+    """A line for each look: text every few seconds, or every look as JSON."""
+
+    def __init__(self, output: Output, project: str) -> None:
+        self._output = output
+        self._project = project
+        self._shown = float("-inf")
+        self._running = False
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def update(self, figures: RunMetrics) -> None:
+        if not self._output.json and not self._is_up(figures):
+            return
+        now = time.monotonic()
+        every = 1.0 if self._output.json else _LINE_EVERY
+        if now - self._shown < every - EVERY / 2:
+            return
+        self._shown = now
+        if self._output.json:
+            self._output.line(figures.as_json())
+        else:
+            self._output.say(show_line(figures))
+
+    def end(self, figures: RunMetrics) -> None:
+        if self._output.json:
+            self._output.line(figures.as_json())
+
+    def _is_up(self, figures: RunMetrics) -> bool:
+        """Whether the engine works; says so when it begins to."""
+        if figures.version and not self._running:
+            self._running = True
+            self._shown = time.monotonic()
+            self._output.say(f"{self._project} runs with the {figures.engine} engine. Ctrl-C stops it.")
+        return self._running
+
+    def note(self, text: str) -> None:
+        self._output.note(text)
+
+
+class TerminalView:
+    """Drawn in place."""
+
+    def __init__(self, project: str) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._project = project
+        self._notes: deque[str] = deque(maxlen=_NOTES)
+        self._looks: deque[RunMetrics] = deque()
+        console = Console(markup=False, highlight=False, emoji=False)
+        self._live = Live(console=console, auto_refresh=False, transient=True)
+
+    def __enter__(self) -> None:
+        self._live.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def update(self, figures: RunMetrics) -> None:
+
+        looks = self._looks
+        looks.append(figures)
+        while len(looks) > 2 and figures.at - looks[0].at > _SPAN * 1e6:
+            looks.popleft()
+        before = looks[0] if len(looks) > 1 else None
+        rows = max(shutil.get_terminal_size().lines - _FRAME - len(self._notes), 3)
+        self._live.update(show_live(self._project, figures, before, tuple(self._notes), rows), refresh=True)
+
+    def end(self, figures: RunMetrics) -> None:
+        self.update(figures)
+
+    def note(self, text: str) -> None:
+        self._notes.append(f"{time.strftime('%H:%M:%S')} {visible(text)}")
+
+
+class _Notes(logging.Handler):
+    """Brings what is logged to the view, as far as it matters to whoever watches."""
+
+    def __init__(self, view: RunView) -> None:
+        super().__init__(logging.WARNING)
+        self._view = view
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._view.note(record.getMessage())

@@ -1,29 +1,72 @@
-"""What policies would have detected, for people."""
+"""Situations for people: a line and a sentence each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from rich.console import RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from situ.cli.output import visible
-from situ.cli.show_problems import count
-from situ.cli.show_situations import failed_text, unknown_text
+from situ.cli.render.status import failed_text, unknown_text
+from situ.cli.render.text import count
 from situ.event.instants import print_instant
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from situ.app.replay import PolicyInput, ReplayedSituation
+    from situ.cli.commands.replay import ReplayedDetections
+    from situ.explain.situations import SituationRecord
 
-    from situ.cli.replayed_policies import Detected
-    from situ.host.replaying_policies import Looked, Replayed
+
+def show_situation_list(situations: Sequence[SituationRecord]) -> Iterator[RenderableType]:
+    if not situations:
+        yield Text("No situation was detected.")
+        return
+    for each in situations:
+        yield _headline(each)
+        yield Text(f"  {visible(each.text)}")
+    yield Text()
+    yield Text(count(len(situations), "situation"))
+
+
+def _headline(each: SituationRecord) -> Text:
+    bindings = ", ".join(f"{alias} = {identity}" for alias, identity in each.bindings)
+    text = Text.assemble((each.start, "dim"), "  ", (each.policy, "bold"), f"  {visible(bindings)}")
+    text.append(f"  {count(each.detections, 'detection')}")
+    if not each.end:
+        return text.append("  open", "yellow")
+    return text.append(f"  closed {each.end}{f', {each.reason}' if each.reason else ''}", "dim")
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What a replay found, for people.
+
+
+def show_replay(counts: Mapping[str, int]) -> Iterator[RenderableType]:
+    if not counts:
+        yield Text("No event in this time is for any of the subscriptions.")
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    table.add_column("subscription", no_wrap=True)
+    table.add_column("events", justify="right")
+    for name, number in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        table.add_row(name, f"{number:,}")
+    yield table
+    yield Text()
+    yield Text(f"{sum(counts.values()):,} would be delivered")
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What policies would have detected, for people.
 
 _LONGEST = 200  # characters of an event's data
 
 
-def show_replayed(found: Detected, *, verbose: bool, summary: bool) -> Iterator[RenderableType]:
+def show_replayed(found: ReplayedDetections, *, verbose: bool, summary: bool) -> Iterator[RenderableType]:
     for each in found.outcome.situations:
-        yield _headline(each)
+        yield _replayed_headline(each)
         yield Text(f"  {visible(found.sentence(each))}")
         if verbose:
             yield from _causes(each, found)
@@ -33,14 +76,14 @@ def show_replayed(found: Detected, *, verbose: bool, summary: bool) -> Iterator[
         yield from _summary(found)
 
 
-def _headline(each: Replayed) -> Text:
+def _replayed_headline(each: ReplayedSituation) -> Text:
     bindings = ", ".join(f"{alias} = {identity}" for alias, identity in each.bindings)
     text = Text.assemble((print_instant(each.start), "dim"), "  ", (each.policy, "bold"), f"  {visible(bindings)}")
     text.append(f"  {count(each.detections, 'detection')}")
     return text.append("  still open" if each.end is None else f"  closed {print_instant(each.end)}", "dim")
 
 
-def _causes(each: Replayed, found: Detected) -> Iterator[Text]:
+def _causes(each: ReplayedSituation, found: ReplayedDetections) -> Iterator[Text]:
     positions = each.positions or (0,) * len(each.causes)
     for cause, pos in zip(each.causes, positions, strict=True):
         row = found.causes.get(pos)
@@ -50,7 +93,7 @@ def _causes(each: Replayed, found: Detected) -> Iterator[Text]:
         yield Text(visible(said))
 
 
-def _blind(name: str, looked: Looked) -> str:
+def _blind(name: str, looked: PolicyInput) -> str:
     """That nothing was detected says nothing about a policy that had nothing to look at."""
     sources = f"push source{'s' if len(looked.sources) != 1 else ''} {', '.join(looked.sources)}"
     if not looked.sources:
@@ -63,7 +106,7 @@ def _blind(name: str, looked: Looked) -> str:
     )
 
 
-def _summary(found: Detected) -> Iterator[Text]:
+def _summary(found: ReplayedDetections) -> Iterator[Text]:
     situations, tally = found.outcome.situations, found.outcome.tally
     events = max((each.seen for each in found.outcome.looked.values()), default=0)
     blind = {name: each for name, each in sorted(found.outcome.looked.items()) if not each.seen}

@@ -1,27 +1,213 @@
-"""What a project does right now, for people."""
+"""How the policies of a run are, for people: what each has come to, and how its push sources are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
-from situ.bus.names import subscription_of
-from situ.cli.show_figures import clock, size
-from situ.cli.show_problems import count
-from situ.cli.show_situations import show_situations
+from situ.cli.output import visible
+from situ.cli.render.run import clock, size
+from situ.cli.render.text import count
+from situ.event.subjects import subscription_of
+from situ.lang.problems import SituError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from situ.cli.looked_at import Status
+    from situ.app.action_queue import QueuedAction
+    from situ.cli.project import ProjectLocation
+    from situ.project.status import RunStatus
+    from situ.registry import Key
+    from situ.registry.run_metrics import PolicyMetrics, PushSourceMetrics, RunMetrics
+
 
 _SHOWN = 20
+_LONGEST = 100  # characters of a reason or a sample
 
 
-def show_status(status: Status) -> Iterator[RenderableType]:
+def show_policy_metrics(figures: RunMetrics) -> Iterator[RenderableType]:
+    found = figures.situations
+    yield _policies(figures)
+    for name, each in found.policies.items():
+        if each.reason:
+            yield Text(f"{name} is stopped: {_short(each.reason)}", "yellow")
+    if found.push:
+        yield Text()
+        yield _push(figures)
+    for name, push in found.push.items():
+        if push.unknown:
+            yield Text(f"{name}: {unknown_text(push.unknown, push.sample)}", "yellow")
+    for failure in found.failures[:_SHOWN]:
+        yield Text(failed_text(failure.test, failure.count, failure.sample), "yellow")
+
+
+def _policies(figures: RunMetrics) -> Table:
+    table = _table("policy", "state", "settled", "waits for", "open*", "situations*", "detections*", "late*")
+    policies = figures.situations.policies
+    for name, each in list(policies.items())[:_SHOWN]:
+        table.add_row(
+            name,
+            Text(each.state, "" if each.state == "running" else "yellow"),
+            _ago(each.settled, figures.at),
+            _waits_for(each),
+            *(f"{number:,}" for number in (each.open, each.opened, each.detections)),
+            Text(f"{each.late:,}", "yellow" if each.late else ""),
+        )
+    total = figures.situations.running + figures.situations.suspended + figures.situations.stopped
+    shown = min(len(policies), _SHOWN)
+    if total > shown:
+        table.add_row(Text(f"… {total - shown:,} more", "dim"))
+    return table
+
+
+def _push(figures: RunMetrics) -> Table:
+    table = _table("push source", "events*", "last heard", "")
+    sources = figures.situations.push
+    for name, each in list(sources.items())[:_SHOWN]:
+        table.add_row(name, f"{each.events:,}", _ago(each.heard, figures.at), Text(_silence(each), "dim"))
+    if len(sources) > _SHOWN:
+        table.add_row(Text(f"… {len(sources) - _SHOWN:,} more", "dim"))
+    return table
+
+
+def _waits_for(each: PolicyMetrics) -> str:
+    if each.state != "running":
+        return ""
+    return each.waits_for or ("nothing: all are silent" if each.settled is not None else "")
+
+
+def _silence(each: PushSourceMetrics) -> str:
+    return "silent, not waited for" if each.idle and each.heard is not None else ""
+
+
+def unknown_text(number: int, sample: str) -> str:
+    """Events about identities that no pull source knows."""
+    return visible(
+        f"{count(number, 'event')} about somebody or something that no pull source knows, as {_short(sample)}"
+    )
+
+
+def failed_text(test: str, number: int, sample: str) -> str:
+    """A test that failed on values."""
+    return visible(f"{test} failed {count(number, 'time')}, as with {_short(sample)}")
+
+
+def _ago(instant: int | None, now: int) -> Text:
+    """How long before now; event time that a slow clock has not reached is now."""
+    if instant is None:
+        return Text("nothing heard yet", "dim")
+    seconds = max(now - instant, 0) / 1e6
+    return Text(f"{seconds:.1f} s ago" if seconds < 60 else f"{clock(seconds)} ago")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _table(*titles: str) -> Table:
+    """Columns whose titles end with ``*`` are numbers."""
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    for title in titles:
+        table.add_column(title.rstrip("*"), justify="right" if title.endswith("*") else "left", no_wrap=True)
+    return table
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Actions that wait or failed, for people: many as a table, one with all there is to know about it.
+
+_COLOURS = {"waiting": "yellow", "failed": "red"}
+
+
+def show_actions(found: Sequence[QueuedAction]) -> Iterator[RenderableType]:
+    if not found:
+        yield Text("No actions wait, and none failed.")
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    for title in ("key", "time", "state", "policy", "action", "message"):
+        table.add_column(title, no_wrap=title not in ("action", "message"))
+    for each in found:
+        request = each.request
+        table.add_row(
+            request.key,
+            Text(f"{request.time[:10]} {request.time[11:19]}", "dim"),
+            Text(each.state, _COLOURS[each.state]),
+            visible(request.policy),
+            visible(request.action),
+            visible(request.problem.get("message", "")),
+        )
+    yield table
+    yield Text()
+    yield Text(count(len(found), "action"))
+
+
+def show_action(kept: QueuedAction) -> Iterator[RenderableType]:
+    request = kept.request
+    yield Text.assemble(("Action ", "bold"), (request.key, "bold"))
+    yield Text()
+    table = Table.grid(padding=(0, 2))
+    bound = ", ".join(f"{each['alias']} = {each['id']}" for each in request.about["bindings"])
+    for name, value in (
+        ("action", request.action),
+        ("does", f"{request.verb} {request.target}".strip()),
+        ("policy", request.policy),
+        ("situation", request.situation),
+        ("bindings", bound),
+        ("when", request.time),
+        ("state", kept.state),
+        ("attempts", f"{request.attempts}"),
+    ):
+        table.add_row(Text(name, "dim"), visible(value))
+    yield table
+    if request.problem:
+        yield Text()
+        yield Text.assemble((request.problem["code"], "bold red"), f" {visible(request.problem['message'])}")
+        if request.problem["hint"]:
+            yield Text(f"  hint: {visible(request.problem['hint'])}")
+
+
+def show_numbers(numbers: Mapping[str, int]) -> Iterator[RenderableType]:
+    """For whoever looks at the whole: nothing, if nothing waits and nothing failed."""
+    if any(numbers.values()):
+        yield Text()
+        text = f"{count(numbers['waiting'], 'action')} waiting, {numbers['failed']:,} failed"
+        yield Text(f"{text}; see `situ actions list`", "yellow" if numbers["failed"] else "")
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Declarations that are not in force because their clients have no right to them, for those who look at a run.
+
+_PATIENCE = 2.0
+
+
+def suspended_declarations(place: ProjectLocation) -> tuple[Key, ...]:
+    """What the registry of a run has suspended; nothing if it does not answer, which other commands say."""
+    from situ.registry import open_registry
+
+    try:
+        with open_registry(place.path, place.settings, patience=_PATIENCE) as registry:
+            return tuple(each.key for each in registry.suspended())
+    except SituError:
+        return ()
+
+
+def show_suspended(keys: Sequence[Key]) -> Iterator[Text]:
+    if keys:
+        from rich.text import Text
+
+        yield Text()
+        yield Text("Suspended, for their clients have no right to them any more:", "yellow")
+        for key in keys:
+            yield Text(f"  {key.kind} {visible(key.name)}")
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What a project does right now, for people.
+
+
+def show_status(status: RunStatus) -> Iterator[RenderableType]:
     yield _head(status)
     if not status.running:
         return
@@ -50,7 +236,7 @@ def show_status(status: Status) -> Iterator[RenderableType]:
     for figures in status.engines.values():
         if figures.situations:
             yield Text()
-            yield from show_situations(figures)
+            yield from show_policy_metrics(figures)
     yield Text()
     yield _streams(status)
     if status.consumers:
@@ -62,7 +248,7 @@ def show_status(status: Status) -> Iterator[RenderableType]:
         yield Text(f"{count(len(status.clients), 'client')} connected: {', '.join(status.clients[:_SHOWN])}{more}")
 
 
-def _head(status: Status) -> Text:
+def _head(status: RunStatus) -> Text:
     text = Text.assemble((status.project, "bold"), f" · zone {status.zone} · ")
     if not status.running:
         text.append("nothing runs", "yellow")
@@ -74,8 +260,8 @@ def _head(status: Status) -> Text:
     return text.append(f" · deployment {status.version}")
 
 
-def _engines(status: Status) -> Table:
-    table = _table(
+def _engines(status: RunStatus) -> Table:
+    table = _status_table(
         "engine", "state", "for", "deployment", "accepted", "/s", "delivered", "/s ", "dead", "waiting", "memory"
     )
     for name, each in status.engines.items():
@@ -95,8 +281,8 @@ def _engines(status: Status) -> Table:
     return table
 
 
-def _streams(status: Status) -> Table:
-    table = _table("stream", "holds", "messages", "size")
+def _streams(status: RunStatus) -> Table:
+    table = _status_table("stream", "holds", "messages", "size")
     for (name, state), what in zip(status.streams.items(), _HOLDS, strict=True):
         table.add_row(name, what, f"{state.messages:,}", size(state.size))
     return table
@@ -112,8 +298,8 @@ _HOLDS = (
 )
 
 
-def _consumers(status: Status) -> Table:
-    table = _table("durable subscription", "waiting", "being read")
+def _consumers(status: RunStatus) -> Table:
+    table = _status_table("durable subscription", "waiting", "being read")
     worst = sorted(status.consumers, key=lambda each: (-each.waiting, each.name))
     for each in worst[:_SHOWN]:
         table.add_row(subscription_of(each.name), f"{each.waiting:,}", f"{each.unacknowledged:,}")
@@ -122,7 +308,7 @@ def _consumers(status: Status) -> Table:
     return table
 
 
-def _table(*titles: str) -> Table:
+def _status_table(*titles: str) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
     numbers = {
         "deployment",

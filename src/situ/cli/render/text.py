@@ -1,14 +1,20 @@
-"""Problems for people: the text of :func:`situ.errors.render`, in colour where there is colour."""
+"""Problems for people: the text of :func:`situ.lang.problems.render`, in colour where there is colour."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from situ.cli.output import visible
-from situ.errors import Problem, Severity, render
+from situ.lang.problems import Problem, Severity, render
+
+if TYPE_CHECKING:
+    from situ.client.events import Event
+
 
 STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.OBSERVATION: "bold blue"}
 _CARETS = re.compile(r"  \| \s*\^+")
@@ -57,3 +63,19 @@ def plural(word: str) -> str:
 def count(number: int, what: str) -> str:
     """``1 file``, ``2 files``, ``2 policies``."""
     return f"{number:,} {what if number == 1 else plural(what)}"
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# An event for people, in one line: when, what, from whom, and its data.
+
+
+def show_event(event: Event) -> Text:
+    """The time is the event's own, in UTC."""
+    text = Text()
+    text.append(event.time.strftime("%H:%M:%S.%f")[:-3], "dim")
+    text.append(f" {event.type}", "bold")
+    text.append(f" {visible(event.source)} ", "cyan")
+    text.append(visible(json.dumps(event.data, ensure_ascii=False)))
+    if event.redelivered:
+        text.append(" (again)", "yellow")
+    return text

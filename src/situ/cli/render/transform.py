@@ -1,4 +1,4 @@
-"""An explained transformation for people: the head, a row for every attribute, who else wanted it, and what is said."""
+"""An explained context for people."""
 
 from __future__ import annotations
 
@@ -12,15 +12,91 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from situ.cli.candidates import Candidate
-from situ.cli.explained_transform import PlaceExplained, TransformExplained
-from situ.cli.explained_why import FilterExplained, WhyExplained
 from situ.cli.output import visible
-from situ.cli.show_problems import STYLES, show_problems
-from situ.cli.show_types import table
-from situ.cli.traced import NOTHING, Made
-from situ.errors import Problem, Severity
-from situ.interpretation.shortcut import Policy
+from situ.cli.render.text import STYLES, show_problems
+from situ.cli.render.types import table
+from situ.contexts.transform.round_trip import ShortcutPolicy
+from situ.explain.context import ContextDeclaration, ContextExplanation, DirectionExplanation, EventTypeExplanation
+from situ.explain.fused_transform import FusedExplanation, FusedPlace
+from situ.explain.transform import NOTHING, PlaceExplanation, RuleCandidate, TracedValue, TransformExplanation
+from situ.explain.transform_why import FilterExplanation, RuleExplanation
+from situ.lang.problems import Problem, Severity
+
+_SHOWN_NAMES = 20
+_WAYS = {"out": "Out, from root", "in": "In, to root"}
+_STYLES = {"mapped": "green", "converted": "green", "passes": "", "not available": "yellow"}
+
+
+def show_context(explained: ContextExplanation) -> Iterator[RenderableType]:
+    """Where it stands, what it has, then each direction."""
+    way = " → ".join(explained.chain[1:])
+    yield Text.assemble((explained.name, "bold"), (f" · extends {way}" if way else " · extends nothing", "dim"))
+    yield Text()
+    yield _facts(explained)
+    if explained.functions:
+        yield from _section("Functions")
+        yield _declared("function", explained.functions)
+    for each in explained.directions:
+        yield from _section(_WAYS[each.direction])
+        yield from _direction(each)
+
+
+def _facts(explained: ContextExplanation) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row("extended by", _some(explained.children) or "none")
+    grid.add_row("clients", _some(explained.clients) or "none")
+    grid.add_row("advertisements", _some(explained.advertisements) or "none")
+    grid.add_row("subscriptions", _some(explained.subscriptions) or "none")
+    own = tuple(f"{name} (hides another)" if name in explained.hidden else name for name in explained.types)
+    grid.add_row("own types", _some(own) or "none")
+    grid.add_row("inherited types", _some(explained.inherited) or "none")
+    if explained.derive:
+        grid.add_row("derive", "event types that rules change get a type of their own name")
+    return grid
+
+
+def _direction(each: DirectionExplanation) -> Iterator[RenderableType]:
+    if each.mappings:
+        yield _declared("mapping", each.mappings)
+        yield Text()
+    if each.rules:
+        yield _declared("rule", each.rules)
+        yield Text()
+    made = table("event type", "becomes", "")
+    for event in each.events:
+        made.add_row(event.type, *_becomes(event))
+    yield made
+
+
+def _becomes(event: EventTypeExplanation) -> tuple[str, Text]:
+    text = Text(event.kind, _STYLES[event.kind])
+    if event.reason:
+        text.append(f": {visible(event.reason)}", "dim")
+    return event.target or "–", text
+
+
+def _declared(what: str, each: tuple[ContextDeclaration, ...]) -> Table:
+    made = table(what, "of", "from", "")
+    for one in each:
+        overrides = f"in place of that of {', '.join(one.overrides)}" if one.overrides else ""
+        made.add_row(visible(one.text), one.context, visible(one.place) or "–", Text(overrides, "dim"))
+    return made
+
+
+def _section(title: str) -> Iterator[RenderableType]:
+    yield Text()
+    yield Text(title, "bold")
+
+
+def _some(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - _SHOWN_NAMES:,} more" if len(names) > _SHOWN_NAMES else ""
+    return visible(", ".join(names[:_SHOWN_NAMES]) + more)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# An explained transformation for people: the head, a row for every attribute, who else wanted it, and what is said.
 
 _NONE = "–"
 _LONGEST = 60
@@ -28,7 +104,7 @@ _SHOWN = 3
 _GAP = 3
 
 
-def show_transform(explained: TransformExplained) -> Iterator[RenderableType]:
+def show_transform(explained: TransformExplanation) -> Iterator[RenderableType]:
     yield _head(explained)
     yield Text()
     yield from _rows(explained)
@@ -40,7 +116,7 @@ def show_transform(explained: TransformExplained) -> Iterator[RenderableType]:
         yield from show_problems(explained.sample.problems)
 
 
-def show_why(explained: WhyExplained) -> Iterator[RenderableType]:
+def show_why(explained: RuleExplanation) -> Iterator[RenderableType]:
     """Every rule about a value, with its keys."""
     for number, place in enumerate(explained.places):
         if number:
@@ -61,7 +137,7 @@ def show_why(explained: WhyExplained) -> Iterator[RenderableType]:
         yield Text("Keys are distance, kind and order: the smaller counts, columns compared from left to right.", "dim")
 
 
-def show_filter(explained: FilterExplained) -> Iterator[RenderableType]:
+def show_filter(explained: FilterExplanation) -> Iterator[RenderableType]:
     """A filter in the terms of the context and in those of root."""
     yield Text.assemble(("Filter", "bold"), (f" on {explained.target}, as root's {explained.source} is asked", "dim"))
     grid = Table.grid(padding=(0, 2))
@@ -87,7 +163,7 @@ def show_filter(explained: FilterExplained) -> Iterator[RenderableType]:
         yield from show_problems(explained.problems)
 
 
-def _head(explained: TransformExplained) -> Text:
+def _head(explained: TransformExplanation) -> Text:
     way = explained.way
     needs = dict.fromkeys(each for place in explained.places for each in place.needs)
     facts = [
@@ -104,16 +180,16 @@ def _head(explained: TransformExplained) -> Text:
     return Text.assemble((f"{explained.source} → {explained.target}", "bold"), ("   " + "   ".join(facts), "dim"))
 
 
-def _shortcut(explained: TransformExplained) -> str:
+def _shortcut(explained: TransformExplanation) -> str:
     found, policy = explained.shortcut, explained.policy
-    if policy == Policy.NEVER:
+    if policy == ShortcutPolicy.NEVER:
         return "never"
     if not found.taken(policy):
         return f"no ({visible(found.reason)})"
     return "safe" if found.safe else f"taken, though not safe ({visible(found.reason)})"
 
 
-def _rows(explained: TransformExplained) -> Iterator[Text]:
+def _rows(explained: TransformExplanation) -> Iterator[Text]:
     """A table whose notes run on to the right, across the columns."""
     sampled = explained.sample is not None
     titles = ("attribute", "rule", "from", "function", "before → after" if sampled else "")
@@ -127,7 +203,7 @@ def _rows(explained: TransformExplained) -> Iterator[Text]:
             yield Text(" " * widths[0] + visible(note), "dim")
 
 
-def _cells(each: PlaceExplained) -> tuple[str, ...]:
+def _cells(each: PlaceExplanation) -> tuple[str, ...]:
     name = each.target or "the event"
     if each.source and each.source != each.target:
         name += f" ← {each.source}"
@@ -138,7 +214,7 @@ def _padded(texts: Sequence[str], widths: Sequence[int]) -> str:
     return "".join(text + " " * (width - cell_len(text)) for text, width in zip(texts, widths, strict=False))
 
 
-def _notes(each: PlaceExplained) -> Iterator[str]:
+def _notes(each: PlaceExplanation) -> Iterator[str]:
     if each.when:
         yield f"when {each.when}"
     if each.beaten or each.missing:
@@ -147,13 +223,13 @@ def _notes(each: PlaceExplained) -> Iterator[str]:
         yield f"beaten: {beaten}{missed}"
 
 
-def _listed(candidates: tuple[Candidate, ...]) -> str:
+def _listed(candidates: tuple[RuleCandidate, ...]) -> str:
     shown = ", ".join(f"{each.rule.partition(' -> ')[0]} ({each.reason})" for each in candidates[:_SHOWN])
     more = len(candidates) - _SHOWN
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _said(explained: TransformExplained) -> Iterator[RenderableType]:
+def _said(explained: TransformExplanation) -> Iterator[RenderableType]:
     """Warnings and observations, a line each, and at the end which there are: that there are none is said, too."""
     yield Text()
     for problem in explained.problems:
@@ -172,14 +248,14 @@ def _codes(problems: Sequence[Problem], severity: Severity) -> Iterator[str]:
     return (f"{code} ({number})" if number > 1 else code for code, number in sorted(numbers.items()))
 
 
-def _values(each: PlaceExplained) -> Text:
+def _values(each: PlaceExplanation) -> Text:
     text = Text("; " if len(each.made) > 1 else "").join(_change(made) for made in each.made[:_SHOWN])
     if len(each.made) > _SHOWN:
         text.append(f"; and {len(each.made) - _SHOWN} more", "dim")
     return text
 
 
-def _change(made: Made) -> Text:
+def _change(made: TracedValue) -> Text:
     before = "" if made.before is NOTHING else _short(made.before)
     if made.failure:
         return Text.assemble(f"{before} → " if before else "", (f"fails: {visible(made.failure)}", "bold red"))
@@ -205,7 +281,60 @@ def compact(value: Any) -> str:
             return json.dumps(value, ensure_ascii=False)
 
 
-def _standing(each: Candidate) -> Text:
+def _standing(each: RuleCandidate) -> Text:
     if each.counts:
         return Text("counts", "bold green")
     return Text("beaten", "yellow") if each.keys else Text("no match", "dim")
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What becomes of events between two contexts, for people.
+
+
+def show_all_fused(explained: Sequence[FusedExplanation]) -> Iterator[RenderableType]:
+    for number, each in enumerate(explained):
+        if number:
+            yield Text()
+        yield from show_fused(each)
+
+
+def show_fused(explained: FusedExplanation) -> Iterator[RenderableType]:
+    """The head, a row for every attribute, and what became of a sample."""
+    way = explained.way
+    facts = [
+        f"over {explained.through}",
+        f"plan {way.plan[:6]}",
+        f"lossy: {'yes' if way.lossy else 'no'}",
+        f"can fail: {'yes' if way.can_fail else 'no'}",
+    ]
+    if way.is_identity:
+        facts.append("stays as it is")
+    yield Text.assemble((f"{explained.source} → {explained.target}", "bold"), ("   " + "   ".join(facts), "dim"))
+    yield Text()
+    rows = table("attribute", "in", "out", "expression")
+    for each in explained.places:
+        name = _came(each)
+        rows.add_row(visible(name), _some_sources(each.into), visible(each.out), visible(each.expression) or _NONE)
+    yield rows
+    if explained.looked_at:
+        yield Text.assemble(("fails also with  ", "dim"), visible(", ".join(explained.looked_at)))
+    if explained.sample is not None:
+        yield Text()
+        if explained.sample.problems:
+            yield from show_problems(explained.sample.problems)
+        else:
+            yield Text(visible(compact(explained.sample.result)))
+
+
+def _came(each: FusedPlace) -> str:
+    shown = each.target or "the event"
+    if any(
+        source != each.target and not source.startswith((f"{each.target}.", f"{each.target}["))
+        for source in each.sources
+    ):
+        shown += f" ← {', '.join(each.sources)}"
+    return f"{shown} (when {each.when})" if each.when else shown
+
+
+def _some_sources(names: Sequence[str]) -> str:
+    return visible(", ".join(names)) or _NONE

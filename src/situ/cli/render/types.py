@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich import box
 from rich.console import RenderableType
@@ -11,11 +11,14 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from situ.cli.explained_types import AttributeExplained, Branch, Section, TypeExplained
 from situ.cli.output import visible
+from situ.cli.render.text import STYLES
+from situ.explain.functions import FunctionExplanation
+from situ.explain.types import AttributeExplanation, TypeBranch, TypeExplanation, TypeSection
+from situ.lang.problems import Code
 
 
-def show_type(explained: TypeExplained) -> Iterator[RenderableType]:
+def show_type(explained: TypeExplanation) -> Iterator[RenderableType]:
     """Head, what is above and below, then the attributes."""
     kind = f" · {'built-in ' if explained.built_in else ''}{explained.kind}"
     yield Text.assemble((explained.name, "bold"), (kind, "dim"))
@@ -26,7 +29,7 @@ def show_type(explained: TypeExplained) -> Iterator[RenderableType]:
         yield _attribute_table(explained.attributes)
 
 
-def show_type_tree(sections: tuple[Section, ...]) -> Iterator[RenderableType]:
+def show_type_tree(sections: tuple[TypeSection, ...]) -> Iterator[RenderableType]:
     """All types by kind."""
     for place, section in enumerate(sections):
         if place:
@@ -45,7 +48,7 @@ def table(*titles: str) -> Table:
     return made
 
 
-def _relatives(explained: TypeExplained) -> Table:
+def _relatives(explained: TypeExplanation) -> Table:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
@@ -54,7 +57,7 @@ def _relatives(explained: TypeExplained) -> Table:
     return grid
 
 
-def _attribute_table(attributes: tuple[AttributeExplained, ...]) -> Table:
+def _attribute_table(attributes: tuple[AttributeExplanation, ...]) -> Table:
     made = table("attribute", "type", "unit", "optional", "default", "from")
     for each in attributes:
         made.add_row(
@@ -68,7 +71,7 @@ def _attribute_table(attributes: tuple[AttributeExplained, ...]) -> Table:
     return made
 
 
-def _grow(tree: Tree, branch: Branch) -> None:
+def _grow(tree: Tree, branch: TypeBranch) -> None:
     text = Text(branch.name, "bold")
     text.append("  " + visible(", ".join(branch.attributes)), "cyan")
     if branch.again:
@@ -76,3 +79,69 @@ def _grow(tree: Tree, branch: Branch) -> None:
     inside = tree.add(text)
     for below in branch.below:
         _grow(inside, below)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Explained functions and codes for people.
+
+
+def show_functions(functions: Sequence[FunctionExplanation]) -> Iterator[RenderableType]:
+    """The table of all, by group."""
+    made = table("group", "call", "meaning")
+    group = ""
+    for each in functions:
+        if group and group != each.group:
+            made.add_section()
+        shown = "" if each.group == group else each.group
+        group = each.group
+        calls = "\n".join(signature.text for signature in each.signatures) or each.name
+        made.add_row(Text(shown, "bold"), Text(visible(calls), "cyan"), visible(each.body or each.doc))
+    yield made
+
+
+def show_each_function(functions: Sequence[FunctionExplanation]) -> Iterator[RenderableType]:
+    """Those of one name, one below the other."""
+    for place, each in enumerate(functions):
+        if place:
+            yield Text()
+        yield from _function(each)
+
+
+def _function(explained: FunctionExplanation) -> Iterator[RenderableType]:
+    yield Text.assemble((visible(explained.name), "bold"), (f" · {explained.group}", "dim"))
+    yield Text(f"  {visible(explained.doc)}")
+    if explained.signatures:
+        yield Text()
+        for signature in explained.signatures:
+            remarks = f"  {', '.join(signature.remarks)}" if signature.remarks else ""
+            yield Text.assemble((f"  {visible(signature.text)}", "cyan"), (remarks, "dim"))
+    if explained.body:
+        yield Text()
+        yield Text(f"  = {visible(explained.body)}", "green")
+    if explained.examples:
+        yield Text()
+        for expression, result in explained.examples:
+            yield Text.assemble((f"  {visible(expression)}", "green"), ("  gives  ", "dim"), (visible(result), "bold"))
+
+
+def show_code(code: Code) -> Iterator[RenderableType]:
+    """An entry of the catalogue."""
+    yield Text.assemble(
+        (code.code, STYLES[code.severity]), (f" {code.title}", "bold"), (f" · {code.severity.value}", "dim")
+    )
+    yield Text()
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for title, template in (("message", code.message), ("hint", code.hint), ("or", code.otherwise)):
+        if template:
+            grid.add_row(title, template.replace("{{", "{").replace("}}", "}"))
+    yield grid
+
+
+def show_codes(codes: Sequence[Code]) -> Iterator[RenderableType]:
+    """The table of all codes."""
+    made = table("code", "severity", "title")
+    for code in codes:
+        made.add_row(Text(code.code, "bold"), Text(code.severity.value, STYLES[code.severity]), code.title)
+    yield made

@@ -7,12 +7,15 @@ which it had no need to where it came from. This module knows types and trees, b
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
-from situ.expr.coerce import is_number, widen
-from situ.expr.tree import (
+from situ.contexts.model import Context, Conversion
+from situ.lang.expr.checker.coerce import is_number, linear, widen
+from situ.lang.expr.tree import (
     Case,
     Coalesce,
+    Coerce,
     Compare,
     Each,
     Field,
@@ -23,10 +26,10 @@ from situ.expr.tree import (
     Node,
     Read,
 )
-from situ.types.encode import TYPE_KEY
-from situ.types.model import STRING, Attribute, ListOf, Struct, Type, plain
-from situ.types.table import Types
-from situ.units import NO_UNIT, Unit
+from situ.lang.types.json_codec import TYPE_KEY
+from situ.lang.types.model import DOUBLE, INT, LONG, STRING, Attribute, Decimal, ListOf, Struct, Type, fits, plain
+from situ.lang.types.table import Types
+from situ.lang.units import NO_UNIT, IncompatibleUnits, Unit, conversion
 
 
 def present(node: Read) -> Read:
@@ -78,7 +81,7 @@ def constant(value: Any, type: Type) -> Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fitting:
+class Coercer:
     """Gives values their declared shape. ``types`` are those visible where they come from, ``targets`` where they go.
 
     A value of a subtype that is not known there becomes one of the type that is declared.
@@ -186,3 +189,114 @@ class Fitting:
         if attribute.default is None or not fitted.nullable:
             return fitted
         return Coalesce((fitted, constant(attribute.default, attribute.type)), attribute.type)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# How a value in one unit becomes one in another, where no rule says so.
+#
+# A function declared from one to the other comes first, that of the nearest context; then, between physical units of
+# one dimension, arithmetic with exact constants (:mod:`situ.lang.units`). What is not physical converts only by a
+# function.
+
+_SMALLEST, _LARGEST = Fraction(1, 10**300), Fraction(10**300)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SameUnit:
+    """The units are equal, or one of them is not known (``one_sided``): the value stays as it is."""
+
+    one_sided: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByUnitFunction:
+    """A context declares a function between the two."""
+
+    function: Conversion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearConversion:
+    """``value * scale + offset``."""
+
+    scale: Fraction
+    offset: Fraction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoConversion:
+    """No way leads from one to the other; between ``physical`` units because they measure different things."""
+
+    physical: bool
+
+
+Way = SameUnit | ByUnitFunction | LinearConversion | NoConversion
+
+
+def unit_conversion(source: Unit, target: Unit, type: Type, into: Type, context: Context) -> Way:
+    """How a value of ``type`` in ``source`` becomes one of the type ``into`` in ``target``."""
+    if source == target:
+        return SameUnit()
+    if NO_UNIT in (source, target):
+        return SameUnit(one_sided=True)
+    if (declared := declared_between(source, target, type, into, context)) is not None:
+        return ByUnitFunction(function=declared)
+    if source.labels or target.labels:
+        return NoConversion(physical=False)
+    try:
+        scale, offset = conversion(source, target)
+    except IncompatibleUnits:
+        return NoConversion(physical=True)
+    if not _SMALLEST < abs(scale) < _LARGEST:
+        return NoConversion(physical=True)  # no double expresses the factor
+    return LinearConversion(scale=scale, offset=offset)
+
+
+def declared_between(source: Unit, target: Unit, type: Type, into: Type, context: Context) -> Conversion | None:
+    """The function from one unit to the other that takes this type: of the nearest context, there the last.
+
+    Names are bound late: where a nearer context has a function of that name, that one is meant.
+    """
+    seen: set[str] = set()
+    for each in context.chain:
+        for name, function in reversed(list(each.functions.items())):
+            if name in seen:
+                continue
+            seen.add(name)
+            units = (function.parameter.unit, function.result.unit)
+            if units == (source, target) and fits(type, function.parameter.type) and fits(function.result.type, into):
+                return function
+    return None
+
+
+class Fractional(Exception):
+    """Whole numbers do not stay whole on the way."""
+
+
+class NotConvertible(Exception):
+    """A number of this type cannot become one of that."""
+
+
+def convert_unit(node: Node, way: LinearConversion, into: Type, unit: Unit) -> Node:
+    """The node in another unit; :class:`Fractional` or :class:`Unfit` where the types do not allow it."""
+    given, wanted = plain(node.type), plain(into)
+    whole = given in (INT, LONG)
+    if wanted == DOUBLE and (whole or given == DOUBLE):
+        return Coerce(node, DOUBLE, unit, way.scale, way.offset)
+    if isinstance(wanted, Decimal) and (whole or isinstance(given, Decimal)):
+        return linear(node, wanted, unit, way.scale, way.offset)
+    if wanted in (INT, LONG) and whole and fits(given, wanted):
+        if way.scale.denominator != 1 or way.offset.denominator != 1:
+            raise Fractional
+        return linear(node, wanted, unit, way.scale, way.offset)
+    raise NotConvertible
+
+
+def rounds(way: LinearConversion, type: Type, into: Type) -> bool:
+    """Whether digits are lost: a decimal may need more of them than it has."""
+    given, wanted = plain(type), plain(into)
+    if not isinstance(wanted, Decimal):
+        return False
+    scale = given.scale if isinstance(given, Decimal) else 0
+    needed = 10**wanted.scale
+    return bool(way.scale * needed % 10**scale) or bool((way.offset * needed).denominator != 1)

@@ -1,18 +1,19 @@
 """A transformation over columns instead of values: for engines that know no subtypes.
 
 There a struct that has subtypes is one with a column ``$type`` and all their attributes, as
-:mod:`situ.types.layout` lays them out, and that of one side need not look like that of the other. This module makes of
-a transformation one whose result has the columns of the target type, each of exactly the type it has there.
+:mod:`situ.lang.types.layout` lays them out, and that of one side need not look like that of the other. This module
+makes of a transformation one whose result has the columns of the target type, each of exactly the type it has there.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from situ.expr.linear import NOTHING_THERE, nothing_there
-from situ.expr.scope import Scope
-from situ.expr.substitute import substitute
-from situ.expr.tree import (
+from situ.contexts.function_bodies import DATA
+from situ.contexts.transform.transformation import Transformation
+from situ.lang.expr.checker.coerce import NOTHING_THERE, nothing_there
+from situ.lang.expr.scope import NameScope, substitute
+from situ.lang.expr.tree import (
     FALSE,
     TRUE,
     Apply,
@@ -28,23 +29,21 @@ from situ.expr.tree import (
     Read,
     rebuild,
 )
-from situ.interpretation.bodies import DATA
-from situ.interpretation.transformation import Transformation
-from situ.types.encode import TYPE_KEY
-from situ.types.layout import Column, columns
-from situ.types.model import BOOLEAN, STRING, Attribute, ListOf, Struct, Type, is_subtype, plain
-from situ.types.table import Types
+from situ.lang.types.json_codec import TYPE_KEY
+from situ.lang.types.layout import Column, columns
+from situ.lang.types.model import BOOLEAN, STRING, Attribute, ListOf, Struct, Type, is_subtype, plain
+from situ.lang.types.table import Types
 
 
 def in_columns(transformation: Transformation) -> Node:
     """The expression over a column ``data`` of the source's layout that gives a struct of the target's."""
-    made = _Columns(types=transformation.types, targets=transformation.targets)
+    made = _ColumnBuilder(types=transformation.types, targets=transformation.targets)
     made.variables[DATA] = transformation.source
     return made.written(transformation.node, transformation.target)
 
 
 @dataclass(slots=True, kw_only=True)
-class _Columns:
+class _ColumnBuilder:
     types: Types
     targets: Types
     variables: dict[str, Type] = field(default_factory=dict)
@@ -85,7 +84,7 @@ class _Columns:
                 return self._elements(node, items, variable, body, declared)
             case ForEach(kind=Each.FILTER, list=ForEach(kind=Each.TRANSFORM) as made, variable=variable, body=body):
                 # What is left out is decided before the rest is laid out: the condition asks for values, not columns.
-                asked = substitute(body, {variable: made.body}, Scope())
+                asked = substitute(body, {variable: made.body}, NameScope())
                 kept = replace(node, list=made.list, variable=made.variable, body=asked, type=made.list.type)
                 return self.written(replace(made, list=kept), declared)
         if not isinstance(plain(declared), Struct | ListOf):

@@ -1,7 +1,7 @@
 """Converters: transformations compiled to one Python function each, which looks nothing up while it runs.
 
 ``data`` converts values, ``text`` canonical JSON. Where an event cannot be converted, both raise one of
-:data:`situ.expr.runtime.FAILURES`, as soon as the first place fails; ``faults`` then finds all of them, slowly.
+:data:`situ.lang.expr.runtime.FAILURES`, as soon as the first place fails; ``faults`` then finds all of them, slowly.
 """
 
 from __future__ import annotations
@@ -15,28 +15,24 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from situ.catalogue import FUNCTION_FAILED, NO_REFERENCE, NO_ROW, REQUIRED_MISSING
-from situ.errors import Problem
-from situ.expr.emit_python import PythonFunction, compile_value
-from situ.expr.interpret import interpret
-from situ.expr.print import print_literal
-from situ.expr.runtime import FAILURES
-from situ.expr.simplify import simplify
-from situ.expr.tree import Node, Read, walk
-from situ.interpretation.bodies import DATA, EVENT
-from situ.interpretation.calls import External
-from situ.interpretation.json_copies import with_copies
-from situ.interpretation.json_patches import PatchPlan
-from situ.interpretation.json_structs import StructPlan
-from situ.interpretation.json_texts import NotPossible, TextPlan
-from situ.interpretation.model import Lookup, Missing, State
-from situ.interpretation.rows import Find, time_of, with_rows
-from situ.interpretation.steps import Fault, faults
-from situ.interpretation.transformation import Transformation
-from situ.quantities import format_duration
-from situ.types.decode import decoder
-from situ.types.encode import encoder
-from situ.types.model import Struct
+from situ.contexts.function_bodies import DATA, EVENT
+from situ.contexts.model import MissingValue, ReferenceState, TableLookup
+from situ.contexts.transform.function_calls import ExternalValue, FindRow, time_of, with_rows
+from situ.contexts.transform.json_struct import PatchPlan, StructPlan
+from situ.contexts.transform.json_text import NoTextPlan, TextPlan, with_copies
+from situ.contexts.transform.steps import StepFault, faults
+from situ.contexts.transform.transformation import Transformation
+from situ.lang.catalogue import FUNCTION_FAILED, NO_REFERENCE, NO_ROW, REQUIRED_MISSING
+from situ.lang.expr.emit.python import PythonFunction, compile_value
+from situ.lang.expr.format import print_literal
+from situ.lang.expr.interpret import interpret
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.expr.simplify import simplify
+from situ.lang.expr.tree import Node, Read, walk
+from situ.lang.problems import Problem
+from situ.lang.quantities import format_duration
+from situ.lang.types.json_codec import decoder, encoder
+from situ.lang.types.model import Struct
 
 _encode = msgspec.json.Encoder().encode
 _NONE: Mapping[str, Any] = MappingProxyType({})
@@ -64,7 +60,7 @@ class Converter:
         "transformation",
     )
 
-    def __init__(self, transformation: Transformation, find: Mapping[str, Find] = _NONE) -> None:
+    def __init__(self, transformation: Transformation, find: Mapping[str, FindRow] = _NONE) -> None:
         self.transformation = transformation
         self._find = find
         self._node = with_rows(transformation.node, transformation.externals, find)
@@ -113,11 +109,11 @@ class Converter:
     def _is_of_data(self) -> bool:
         """Whether it asks for nothing but the data of the event, and rows that these lead to."""
         externals = self.transformation.externals.values()
-        return not (self.reads_envelope or self._bound) and all(isinstance(each.of, Lookup) for each in externals)
+        return not (self.reads_envelope or self._bound) and all(isinstance(each.of, TableLookup) for each in externals)
 
     def _struct_plan(self) -> StructPlan | None:
         made = self.transformation
-        with suppress(NotPossible):
+        with suppress(NoTextPlan):
             node = with_copies(self._node, made.source, made.types)
             return StructPlan(node, made.source, made.target, made.types, self._parameters)
         return None
@@ -147,12 +143,12 @@ class Converter:
         decoded = read(msgspec.json.decode(text))
         return decoded.problems or self.faults(event, decoded.value, rows)
 
-    def _problem(self, fault: Fault) -> Problem:
+    def _problem(self, fault: StepFault) -> Problem:
         if fault.missing or fault.step is None:
             return REQUIRED_MISSING(path=fault.path, type=str(fault.type))
         function, rule = fault.step.conversion, fault.step.rule
         context = self.transformation.context
-        if function is not None and function.missing in (Missing.ERROR, Missing.HOLD):
+        if function is not None and function.missing in (MissingValue.ERROR, MissingValue.HOLD):
             for external in self.transformation.externals.values():
                 row = Read(external.variable, (), Struct("", ()))
                 asked = any(isinstance(part, Read) and part.variable == row.variable for part in walk(fault.step.node))
@@ -166,10 +162,10 @@ class Converter:
             context=context,
         )
 
-    def _missing(self, external: External, fault: Fault, context: str) -> Problem:
+    def _missing(self, external: ExternalValue, fault: StepFault, context: str) -> Problem:
         """What was looked for, where, and for which values: who adds the row has to know them."""
         of, function = external.of, external.function
-        if not isinstance(of, State):
+        if not isinstance(of, ReferenceState):
             assert of is not None
             key = " and ".join(f"`{column}` {self._asked(node, fault)}" for column, node in external.keys)
             if of.as_of:
@@ -177,7 +173,9 @@ class Converter:
             path, name = fault.path, of.name
             return NO_ROW(path=path, function=function.name, name=name, source=of.source, key=key, context=context)
         waited = (
-            f", although it waited for {format_duration(function.hold)}" if function.missing is Missing.HOLD else ""
+            f", although it waited for {format_duration(function.hold)}"
+            if function.missing is MissingValue.HOLD
+            else ""
         )
         return NO_REFERENCE(
             path=fault.path,
@@ -189,7 +187,7 @@ class Converter:
             context=context,
         )
 
-    def _asked(self, node: Node, fault: Fault) -> str:
+    def _asked(self, node: Node, fault: StepFault) -> str:
         try:
             return _shown(self._evaluate(node, fault.values))
         except (*FAILURES, KeyError):  # of a sample the envelope may be made up
@@ -213,9 +211,9 @@ class Converter:
         node = with_copies(self._node, made.source, made.types)
         if isinstance(node, Read) and node.variable == DATA and not node.path:
             return lambda event, text, *rows: text
-        with suppress(NotPossible):
+        with suppress(NoTextPlan):
             return PatchPlan(node, made.source, made.types, self._parameters).call
-        with suppress(NotPossible):
+        with suppress(NoTextPlan):
             plan = TextPlan(node, made.source, made.types)
             call, decode = compile_value(simplify(plan.node), self._parameters).call, plan.decode
             return lambda event, text, *rows: _encode(call(event, decode(text), *rows))
@@ -233,7 +231,7 @@ class Converter:
         return convert
 
 
-def _given(fault: Fault) -> str:
+def _given(fault: StepFault) -> str:
     """The values that a step failed for, as far as they are single ones."""
     assert fault.step is not None
     if fault.step.conversion is not None and fault.step.conversion.code:

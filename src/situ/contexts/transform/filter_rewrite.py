@@ -13,35 +13,32 @@ from dataclasses import dataclass
 from functools import reduce
 from types import MappingProxyType
 
-from situ.catalogue import FILTER_INVALID, TYPE_NOT_AVAILABLE
-from situ.errors import Problem, SituError, nearest
-from situ.expr.limits import DEFAULT_LIMITS, Limits
-from situ.expr.navigate import attribute_of
-from situ.expr.results import check_bounded
-from situ.expr.scope import Definition, Scope, event_scope
-from situ.expr.simplify import simplify
-from situ.expr.substitute import substitute
-from situ.expr.syntax import locate_in
-from situ.expr.tree import TRUE, And, Case, Compare, Literal, MakeStruct, Node, Or, Read, Span, rebuild, walk
-from situ.interpretation.bodies import DATA, EVENT
-from situ.interpretation.model import Context
-from situ.interpretation.transformation import Transformation
-from situ.types.encode import TYPE_KEY
-from situ.types.model import BOOLEAN, STRING, Struct, is_subtype
-from situ.types.reserved import RESERVED_EVENTS
-from situ.types.table import Types
+from situ.contexts.function_bodies import DATA, EVENT
+from situ.contexts.model import Context
+from situ.contexts.transform.transformation import Transformation
+from situ.lang.catalogue import FILTER_INVALID, TYPE_NOT_AVAILABLE
+from situ.lang.expr.checker.check import check_bounded
+from situ.lang.expr.limits import DEFAULT_LIMITS, ExpressionLimits
+from situ.lang.expr.scope import Definition, NameScope, attribute_of, event_scope, substitute
+from situ.lang.expr.simplify import simplify
+from situ.lang.expr.syntax import locate_in
+from situ.lang.expr.tree import TRUE, And, Case, Compare, Literal, MakeStruct, Node, Or, Read, Span, rebuild, walk
+from situ.lang.problems import Problem, SituError, nearest
+from situ.lang.types.json_codec import TYPE_KEY
+from situ.lang.types.model import BOOLEAN, STRING, Struct, is_subtype
+from situ.lang.types.table import RESERVED_EVENTS, Types
 
 _TYPE = "type"
 
 
-def mediate(
+def rewrite_subscription(
     subscription: str,
     types: Iterable[str],
     where: str,
     context: Context,
     outbound: Mapping[str, Transformation],
     functions: Mapping[str, Definition],
-    limits: Limits = DEFAULT_LIMITS,
+    limits: ExpressionLimits = DEFAULT_LIMITS,
     nodes: Mapping[str, Node] = MappingProxyType({}),
 ) -> Mapping[str, Node]:
     """Root event type → the condition on its events under which the subscription wants them.
@@ -79,24 +76,24 @@ def mediate(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Later:
+class DeferredFilter:
     """A filter that cannot be decided before Python or memory has been asked: as written, and asked of the source."""
 
     written: Node
     condition: Node
 
 
-def decided_later(
+def deferred_filter(
     types: Iterable[str],
     where: str,
     context: Context,
     way: Transformation,
     functions: Mapping[str, Definition],
-    limits: Limits = DEFAULT_LIMITS,
+    limits: ExpressionLimits = DEFAULT_LIMITS,
     *,
     node: Node | None = None,
     whole: Node | None = None,
-) -> Later | None:
+) -> DeferredFilter | None:
     """What a subscription to these types still asks of events that its condition lets through; None if nothing.
 
     ``node`` is the expression of the way as for conditions, ``whole`` the one that has everything put in.
@@ -106,13 +103,13 @@ def decided_later(
     if not any(each.is_decided_later(way, node) for each in filters):
         return None
     written = reduce(_either, (each.node for each in filters))
-    return Later(
+    return DeferredFilter(
         written=written, condition=reduce(_either, (simplify(each.substituted(way, whole)) for each in filters))
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restated:
+class RewrittenFilter:
     """A filter in the terms of a context, and what it asks of events of one root type: literally, and simplified."""
 
     written: Node
@@ -120,22 +117,22 @@ class Restated:
     simplified: Node
 
 
-def restate(
+def rewrite_filter(
     where: str,
     way: Transformation,
     context: Context,
     functions: Mapping[str, Definition],
-    limits: Limits = DEFAULT_LIMITS,
+    limits: ExpressionLimits = DEFAULT_LIMITS,
     *,
     named: str = "",
     node: Node | None = None,
-) -> Restated:
+) -> RewrittenFilter:
     """What a filter on the target of ``way`` asks of its source; ``named`` is what problems call the filter.
 
     ``node`` stands for the expression of the way where the host has put in how it finds rows of tables.
     """
     found = _Filter(named, way.target, where, context, functions, limits)
-    return Restated(
+    return RewrittenFilter(
         written=found.node,
         substituted=found.substituted(way, node),
         simplified=found.on(way, way.types, node),
@@ -148,7 +145,7 @@ def _own(
     where: str,
     context: Context,
     functions: Mapping[str, Definition],
-    limits: Limits,
+    limits: ExpressionLimits,
 ) -> Node:
     """Events of Situ's own are the same in all contexts."""
     return simplify(_Filter(subscription, event, where, context, functions, limits).node)
@@ -169,9 +166,9 @@ class _Filter:
         where: str,
         context: Context,
         functions: Mapping[str, Definition],
-        limits: Limits,
+        limits: ExpressionLimits,
     ) -> None:
-        self._scope: Scope = event_scope(
+        self._scope: NameScope = event_scope(
             wanted, types=context.types, functions=functions, limits=limits, extensions=True
         )
         self.node: Node = TRUE
@@ -230,7 +227,7 @@ def _named(node: Node, type: str) -> Node:
     return rebuild(node, lambda part: _named(part, type))
 
 
-def _part(of: Node, name: str, scope: Scope, span: Span) -> Node | None:
+def _part(of: Node, name: str, scope: NameScope, span: Span) -> Node | None:
     """An attribute of what is delivered is the expression that makes it, whatever becomes of the others."""
     if isinstance(of, MakeStruct):
         made = dict(of.fields).get(name)
@@ -246,7 +243,7 @@ def _part(of: Node, name: str, scope: Scope, span: Span) -> Node | None:
     return declared
 
 
-def _part_of_each(of: Case, declared: Node, name: str, scope: Scope, span: Span) -> Node:
+def _part_of_each(of: Case, declared: Node, name: str, scope: NameScope, span: Span) -> Node:
     """An attribute of a choice is the choice between the attributes; none if they are all the same.
 
     Which subtype a value is of decides what is made of it, and seldom what is made of one attribute.

@@ -5,22 +5,38 @@ What no expression gives, the row of a table or what Python makes of a value, en
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from situ.expr.linear import nothing_there
-from situ.expr.scope import Scope
-from situ.expr.substitute import substitute
-from situ.expr.tree import Apply, Case, Coerce, IsNull, Literal, Node, Read, children, walk
-from situ.interpretation.bodies import DATA, VALUE, body_for, key_for, keys_for, missing_in
-from situ.interpretation.fitting import Fitting, attribute_read, constant, made_struct, present, unless_null
-from situ.interpretation.model import Conversion, Lookup, Missing, State
-from situ.types.model import ListOf, Struct, Type, plain
-from situ.types.table import Types
-from situ.units import NO_UNIT
+from situ.contexts.function_bodies import DATA, EVENT, VALUE, body_for, key_for, keys_for, missing_in
+from situ.contexts.model import Conversion, MissingValue, ReferenceState, TableLookup
+from situ.contexts.transform.coerce import Coercer, attribute_read, constant, made_struct, present, unless_null
+from situ.lang.expr.checker.coerce import nothing_there
+from situ.lang.expr.overload import Overload
+from situ.lang.expr.scope import NameScope, substitute
+from situ.lang.expr.tree import (
+    Apply,
+    Case,
+    Coerce,
+    Field,
+    IsNull,
+    Literal,
+    MakeStruct,
+    Node,
+    Read,
+    children,
+    rebuild,
+    walk,
+)
+from situ.lang.types.model import TIMESTAMP, Attribute, ListOf, Struct, Type, plain
+from situ.lang.types.scalars import read_timestamp
+from situ.lang.types.table import Types
+from situ.lang.units import NO_UNIT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class External:
+class ExternalValue:
     """A value that the host binds as ``variable`` before it evaluates, for no expression gives it.
 
     It is the row of a table (``of`` a lookup), what is remembered (``of`` a state), or what a function of Python
@@ -31,22 +47,22 @@ class External:
     variable: str
     path: str
     function: Conversion
-    of: Lookup | State | None
+    of: TableLookup | ReferenceState | None
     argument: Node
     keys: tuple[tuple[str, Node], ...] = ()
     in_list: bool = False
 
 
-class Calls:
+class FunctionInliner:
     """Puts functions in, for events of one source type."""
 
     def __init__(self, event: Struct, sources: Types, targets: Types) -> None:
         self._event, self._targets = event, targets
-        self._fitting = Fitting(types=sources, targets=sources)  # arguments stay on the side they come from
-        self._scope = Scope(types=sources, with_units=False)
+        self._fitting = Coercer(types=sources, targets=sources)  # arguments stay on the side they come from
+        self._scope = NameScope(types=sources, with_units=False)
         self._lacking: dict[str, tuple[str, ...]] = {}
         self._bodies: dict[str, Node] = {}
-        self.externals: dict[str, External] = {}
+        self.externals: dict[str, ExternalValue] = {}
 
     def is_strict(self, function: Conversion) -> bool:
         """Whether null comes out where null goes in, without a thought: then nobody has to ask first."""
@@ -72,7 +88,7 @@ class Calls:
         argument = self._argument(function, body, replace(value, type=type), declared)
         if body is None:
             return self._external(function, None, value, argument, path)
-        asked: tuple[Lookup | State, ...] = (*function.lookups, *function.states)
+        asked: tuple[TableLookup | ReferenceState, ...] = (*function.lookups, *function.states)
         rows = [(each.name, self._external(function, each, value, argument, path)) for each in asked]
         node = substitute(body, {VALUE: argument, **{name: present(row) for name, row in rows}}, self._scope)
         for _, row in reversed(rows):
@@ -94,12 +110,12 @@ class Calls:
         return self._fitting.fit(node, type, parameter)
 
     def _external(
-        self, function: Conversion, of: Lookup | State | None, value: Read, argument: Node, path: str
+        self, function: Conversion, of: TableLookup | ReferenceState | None, value: Read, argument: Node, path: str
     ) -> Read:
         name = function.name if of is None else f"{function.name}.{of.name}"
         variable = f"{name} of {'.'.join((value.variable, *value.path))}"
         type = function.result.type if of is None else of.row
-        self.externals[variable] = External(
+        self.externals[variable] = ExternalValue(
             variable=variable,
             path=path,
             function=function,
@@ -112,16 +128,16 @@ class Calls:
         )
         return Read(variable, (), type, NO_UNIT, (of is not None or function.result.optional,))
 
-    def _keys(self, function: Conversion, of: Lookup | State | None) -> tuple[tuple[str, Node], ...]:
-        if isinstance(of, Lookup):
+    def _keys(self, function: Conversion, of: TableLookup | ReferenceState | None) -> tuple[tuple[str, Node], ...]:
+        if isinstance(of, TableLookup):
             return keys_for(function, of, self._event)
         return () if of is None else (("key", key_for(function, self._event)),)
 
     def _without_row(self, function: Conversion) -> Node:
         type = function.result.type
-        if function.missing is Missing.DEFAULT:
+        if function.missing is MissingValue.DEFAULT:
             return constant(function.default, type)
-        return Literal(None, type) if function.missing is Missing.NULL else nothing_there(type, self._targets)
+        return Literal(None, type) if function.missing is MissingValue.NULL else nothing_there(type, self._targets)
 
 
 def _strict(body: Node) -> bool:
@@ -138,3 +154,82 @@ def _strict(body: Node) -> bool:
 
 def _reads_value(node: Node) -> bool:
     return any(isinstance(part, Read) for part in walk(node))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Rows of tables, references and results of Python where an expression reads them: found by functions of the host.
+#
+# In a transformation each of them is a variable. An engine that joins tables binds it; one that holds them in memory
+# puts a call in its place, here, with the keys or the value as they are known there, inside of lists as well.
+
+FindRow = Callable[..., Any]
+"""The row for the values of the keys, in their order; one more value where there are several as time goes by: the
+instant that is meant. Or what a function of Python gives for a value; one that is called for nulls gets it as the
+attribute ``value`` of a struct, which is never null."""
+
+NOW = "received"
+"""The attribute of the envelope that says when the event came in: what ``time: now`` means."""
+
+
+def with_rows(node: Node, externals: Mapping[str, ExternalValue], find: Mapping[str, FindRow]) -> Node:
+    """The expression with a call of ``find`` in the place of each of these variables."""
+    calls: dict[str, Apply] = {}
+
+    def change(part: Node) -> Node:
+        if not isinstance(part, Read) or part.variable not in find:
+            return rebuild(part, change)
+        if part.variable not in calls:
+            external = externals[part.variable]
+            keys = tuple((column, change(key)) for column, key in external.keys)  # which may be read from another row
+            argument = change(external.argument) if external.of is None else external.argument
+            calls[part.variable] = _call(replace(external, keys=keys, argument=argument), find[part.variable])
+        found: Node = calls[part.variable]
+        for step in part.path:
+            struct = plain(found.type)
+            attribute = struct.attribute(step) if isinstance(struct, Struct) else None
+            assert attribute is not None  # the checked expression reads it
+            found = Field(found, step, attribute.type, optional=attribute.nullable)
+        return found
+
+    return change(node) if find else node
+
+
+def _call(external: ExternalValue, find: FindRow) -> Apply:
+    of, function = external.of, external.function
+    keys = [key for _, key in external.keys] if of is not None else [_argument(external)]
+    if isinstance(of, TableLookup) and of.as_of:
+        keys.append(time_of(function))
+    elif isinstance(of, ReferenceState):
+        keys.append(_time("event"))
+
+    def python(texts: Sequence[str], constants: Sequence[Any], bind: Callable[[Any], str]) -> str:
+        return f"{bind(find)}({', '.join(texts)})"
+
+    overload = Overload(
+        name=of.name if of is not None else function.name,
+        parameters=tuple("element" for _ in keys),
+        result="element",
+        spark="NULL",  # joins bind the variable instead
+        python=python,
+        fails=of is None,
+        may_be_null=of is not None or function.result.optional,
+    )
+    return Apply(overload, tuple(keys), of.row if of is not None else function.result.type)
+
+
+def _argument(external: ExternalValue) -> Node:
+    value = external.argument
+    if not external.function.nulls:
+        return value
+    return MakeStruct((("value", value),), Struct("", (Attribute(name="value", type=value.type, optional=True),)))
+
+
+def time_of(function: Conversion) -> Node:
+    """The instant for which a function looks for rows."""
+    return _time(function.time)
+
+
+def _time(means: str) -> Node:
+    if means in ("", "event", "now"):
+        return Read(EVENT, (NOW if means == "now" else "time",), TIMESTAMP, optional=(False, False))
+    return Literal(read_timestamp(means), TIMESTAMP)

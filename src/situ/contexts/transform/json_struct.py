@@ -1,12 +1,9 @@
-"""From text to text by changing what was read, where the target looks much like the source.
+"""From the struct that an event was read into to the struct of the target, without any text between.
 
-Data is read into generated structs that have the fields of the target, in its order. What the target takes over stays
-where it is, unread; what is computed is put in its place; what the target does not have is taken out. So an event costs
-what changes in it, not what it has. Transformations of which this makes no plan take the way of
-:class:`~situ.interpretation.json_texts.TextPlan`.
-
-Nothing may be changed before the last that reads it has done so. In each *scope*, the event or a part that may be
-missing or repeated, all values are computed first, then the scopes inside are done, then the values put in.
+An event that has come in is a struct already (:mod:`situ.event.data_reader`), and what it becomes in root is one, too,
+from which the ways out of root go on. What is copied is handed on, with all below it; text is made of a struct only
+where it is to be sent. Structs hold what stands in JSON: of dates, decimals and the like the text, which can be copied
+and written but not computed with. Transformations that do that, or that tell subtypes apart, have no plan here.
 """
 
 from __future__ import annotations
@@ -16,13 +13,169 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
-from situ.expr.emit_python import Emitter
-from situ.expr.tree import Case, Each, ForEach, IsNull, Literal, MakeStruct, Node, Read, walk
-from situ.interpretation.json_texts import Need, Needs, NotPossible
-from situ.types.encode import TYPE_KEY
-from situ.types.model import Struct, plain
-from situ.types.table import Types
+from situ.contexts.function_bodies import DATA
+from situ.contexts.transform.json_text import AS_IN_JSON, NoTextPlan, PlaceUse, SourceUsage
+from situ.event.data_reader import by_place, field_of, shape_of
+from situ.lang.expr.emit.python import Emitter, PythonFunction
+from situ.lang.expr.tree import Case, Coalesce, Each, ForEach, IsNull, Literal, MakeStruct, Node, Read, walk
+from situ.lang.types.json_codec import TYPE_KEY
+from situ.lang.types.model import INT, LONG, ListOf, Struct, Type, plain
+from situ.lang.types.table import Types
+
+
+class StructPlan(SourceUsage):
+    """``call`` makes of a struct of the class ``takes`` that of the target; ``many`` makes them of some rows."""
+
+    def __init__(self, node: Node, source: Struct, target: Struct, types: Types, parameters: Sequence[str]) -> None:
+        super().__init__(node, source, types, apart=False)
+        _check(self.root)
+        self.takes: type[msgspec.Struct] = shape_of(source)
+        self.made: dict[int, Struct] = {}
+        """The structs that are made, by the identity of the node, and of which type."""
+        self.node = self.written(node)
+        self._place(self.node, target)
+        emitter = _StructEmitter(parameters, self)
+        text = emitter.finite(self.node)
+        self.function = emitter.function(text)
+        self.call: Callable[..., msgspec.Struct] = self.function.call
+        self.many: Callable[..., list[msgspec.Struct]] = emitter.over_rows(text).call
+
+    def _place(self, node: Node, wanted: Type) -> None:
+        """See that values of the node look as readers of the wanted type expect them to."""
+        match node:
+            case Read() if (need := self.need(node)) is not None:
+                if not _alike(need.type, wanted):
+                    raise NoTextPlan
+            case Literal(value=value) if not isinstance(value, dict | list):
+                pass
+            case MakeStruct():
+                self._make(node, wanted)
+            case Case(arms=arms, otherwise=otherwise):
+                for part in (*(result for _, result in arms), otherwise):
+                    self._place(part, wanted)
+            case Coalesce(args=args):
+                for part in args:
+                    self._place(part, wanted)
+            case ForEach(kind=Each.TRANSFORM, list=Read() as items, body=body) if self.need(items) is not None:
+                listed = plain(wanted)
+                if not isinstance(listed, ListOf):
+                    raise NoTextPlan
+                self._place(body, listed.element)
+            case _ if _has_structs(node.type):
+                raise NoTextPlan
+
+    def _make(self, node: MakeStruct, wanted: Type) -> None:
+        struct = plain(wanted)
+        if not isinstance(struct, Struct) or self.made.setdefault(id(node), struct) is not struct:
+            raise NoTextPlan
+        given = dict(node.fields)
+        in_order = [each for each in struct.attributes if each.name in given]
+        if [each.name for each in in_order] != [name for name, _ in node.fields]:
+            raise NoTextPlan
+        lacking = {each.name for each in struct.attributes if each.name not in given or given[each.name].nullable}
+        if any(each.name in lacking and not each.nullable for each in struct.attributes):
+            raise NoTextPlan
+        if not node.sparse and any(part.nullable for part in given.values()):
+            raise NoTextPlan
+        for each in in_order:
+            self._place(given[each.name], each.type)
+
+    def struct_at(self, read: Read, place: int) -> Struct | None:
+        """The type of the struct of which this step of a path is an attribute; None if it is not in the data."""
+        need = self.needs.get(read.variable)
+        for step in read.path[:place]:
+            need = need.below[step] if need is not None else None
+        struct = None if need is None else plain(need.type)
+        return struct if isinstance(struct, Struct) else None
+
+
+class _StructEmitter(Emitter):
+    def __init__(self, parameters: Sequence[str], plan: StructPlan) -> None:
+        super().__init__(parameters)
+        self._plan = plan
+        self._unset = self._bind(UNSET)
+
+    def over_rows(self, text: str) -> PythonFunction:
+        """The same for each of a list of rows: calling a function costs as much as much of what it does."""
+        data, made, add = self.names[DATA], self._temporary(), self._temporary()
+        return self.block(
+            f"    {made} = []\n    {add} = {made}.append\n"
+            f"    for {data} in {data}:\n        {data} = {data}.value\n        {add}({text})\n    return {made}\n"
+        )
+
+    def attribute(self, of: str, node: Read, place: int) -> str:
+        struct = self._plan.struct_at(node, place)
+        if struct is None:
+            return super().attribute(of, node, place)
+        numbers = [number for number, each in enumerate(struct.attributes) if each.name == node.path[place]]
+        if not numbers:
+            raise NoTextPlan  # of a subtype, or its name
+        text = f"{of}.{field_of(numbers[0])}"
+        if not node.optional[place + 1]:
+            return text
+        held = self._temporary()
+        return f"(None if ({held} := {text}) is {self._unset} else {held})"
+
+    def _struct(self, node: MakeStruct) -> str:
+        struct = self._plan.made.get(id(node))
+        if struct is None:
+            return super()._struct(node)
+        given = dict(node.fields)
+        named = [(field_of(number), given.get(each.name)) for number, each in enumerate(struct.attributes)]
+        if by_place(struct):
+            parts = [self._field(part) for _, part in named]
+        else:
+            parts = [f"{field}={self._field(part)}" for field, part in named if part is not None]
+        return f"{self._bind(shape_of(struct))}({', '.join(parts)})"
+
+    def _field(self, part: Node | None) -> str:
+        if part is None or (isinstance(part, Literal) and part.value is None):
+            return self._unset
+        if not part.nullable:
+            return self.finite(part)
+        held = self._temporary()
+        return f"({self._unset} if ({held} := {self.finite(part)}) is None else {held})"
+
+
+def _check(need: PlaceUse) -> None:
+    """Structs hold JSON: what is something else there cannot be computed with."""
+    if need.computed and plain(need.type) not in AS_IN_JSON:
+        raise NoTextPlan
+    for each in need.below.values():
+        _check(each)
+    if need.elements is not None:
+        _check(need.elements)
+
+
+def _alike(type: Type, wanted: Type) -> bool:
+    """Whether structs of the one can be read as those of the other."""
+    one, other = plain(type), plain(wanted)
+    if isinstance(one, ListOf) and isinstance(other, ListOf):
+        return _alike(one.element, other.element)
+    if isinstance(one, Struct) and isinstance(other, Struct):
+        return [each.name for each in one.attributes] == [each.name for each in other.attributes] and all(
+            _alike(each.type, another.type) for each, another in zip(one.attributes, other.attributes, strict=True)
+        )
+    return one == other or (one, other) == (INT, LONG)
+
+
+def _has_structs(type: Type) -> bool:
+    bare = plain(type)
+    return isinstance(bare, Struct) or (isinstance(bare, ListOf) and _has_structs(bare.element))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# From text to text by changing what was read, where the target looks much like the source.
+#
+# Data is read into generated structs that have the fields of the target, in its order. What the target takes over
+# stays where it is, unread; what is computed is put in its place; what the target does not have is taken out. So an
+# event costs what changes in it, not what it has. Transformations of which this makes no plan take the way of
+# :class:`~situ.contexts.transform.json_text.TextPlan`.
+#
+# Nothing may be changed before the last that reads it has done so. In each *scope*, the event or a part that may be
+# missing or repeated, all values are computed first, then the scopes inside are done, then the values put in.
 
 
 @dataclass(slots=True)
@@ -51,23 +204,23 @@ class _Scope:
 class _Object:
     """A struct that is read, and if ``made`` is given becomes that of the target: its fields, in their order."""
 
-    need: Need
+    need: PlaceUse
     made: MakeStruct | None = None
     names: dict[str, str] = field(default_factory=dict)
 
 
-class PatchPlan(Needs):
+class PatchPlan(SourceUsage):
     """``call`` reads text, changes what it has read into what is to be written, and writes that: one function."""
 
     def __init__(self, node: Node, source: Struct, types: Types, parameters: Sequence[str]) -> None:
         super().__init__(node, source, types)
         if not isinstance(node, MakeStruct):
-            raise NotPossible
+            raise NoTextPlan
         self._objects: dict[int, _Object] = {}
-        self._read: list[tuple[_Scope, Need]] = []
-        self._changed: list[tuple[_Scope, Need]] = []
+        self._read: list[tuple[_Scope, PlaceUse]] = []
+        self._changed: list[tuple[_Scope, PlaceUse]] = []
         self._held = 0
-        self._emitter = _StructEmitter(parameters, self)
+        self._emitter = _PatchEmitter(parameters, self)
         whole = _Scope()
         start = Read("data", (), source)
         self._claim(node, self.root)
@@ -83,12 +236,12 @@ class PatchPlan(Needs):
 
     # ── which structs are changed in place ──
 
-    def _claim(self, made: MakeStruct, need: Need) -> None:
+    def _claim(self, made: MakeStruct, need: PlaceUse) -> None:
         if need.computed or id(need) in self._objects or not isinstance(plain(need.type), Struct):
-            raise NotPossible
+            raise NoTextPlan
         self._objects[id(need)] = _Object(need, made)
 
-    def _claim_parts(self, made: MakeStruct, need: Need) -> None:
+    def _claim_parts(self, made: MakeStruct, need: PlaceUse) -> None:
         """Find the parts that are changed in place, before any text is written that reads from them."""
         for name, part in made.fields:
             inner = self._inside(part, name, need)
@@ -97,7 +250,7 @@ class PatchPlan(Needs):
                 self._claim(made_inner, need_inner)
                 self._claim_parts(made_inner, need_inner)
 
-    def _inside(self, part: Node, name: str, need: Need) -> tuple[MakeStruct, Need] | None:
+    def _inside(self, part: Node, name: str, need: PlaceUse) -> tuple[MakeStruct, PlaceUse] | None:
         """A part that is made of the struct of its own name, or of the elements of that list."""
         below = need.below.get(name)
         if below is None or below.computed:
@@ -115,17 +268,17 @@ class PatchPlan(Needs):
         )
         return (body, below) if takes_over and not missing else None
 
-    def _is_at(self, node: Node, need: Need | None) -> bool:
+    def _is_at(self, node: Node, need: PlaceUse | None) -> bool:
         return isinstance(node, Read) and need is not None and self.need(node) is need
 
-    def _may_be_missing(self, need: Need, name: str) -> bool:
+    def _may_be_missing(self, need: PlaceUse, name: str) -> bool:
         struct = plain(need.type)
         attribute = struct.attribute(name) if isinstance(struct, Struct) else None
         return attribute is None or attribute.nullable
 
     # ── the lines ──
 
-    def _record(self, made: MakeStruct, need: Need, at: Read, scope: _Scope) -> None:
+    def _record(self, made: MakeStruct, need: PlaceUse, at: Read, scope: _Scope) -> None:
         text = self._emitter.path(at)
         for name, part in made.fields:
             below = need.below.get(name)
@@ -149,15 +302,15 @@ class PatchPlan(Needs):
                 scope.last.append(f"{text}.{self._field(need, name)} = None")
                 self._changed.append((scope, below))
 
-    def _claimed(self, part: Node, below: Need) -> _Object | None:
+    def _claimed(self, part: Node, below: PlaceUse) -> _Object | None:
         body = _unguarded(part)
-        need: Need | None = below
+        need: PlaceUse | None = below
         if isinstance(body, ForEach):
             body, need = _unguarded(body.body), below.elements
         found = self._objects.get(id(need)) if need is not None else None
         return found if found is not None and found.made is body else None
 
-    def _part(self, claimed: _Object, part: Node, name: str, below: Need, at: Read, scope: _Scope) -> None:
+    def _part(self, claimed: _Object, part: Node, name: str, below: PlaceUse, at: Read, scope: _Scope) -> None:
         assert claimed.made is not None
         path = (*at.path, name)
         here = Read(at.variable, path, below.type, optional=(False,) * (len(path) + 1))
@@ -197,14 +350,14 @@ class PatchPlan(Needs):
             changed.setdefault(id(need), []).append(scope)
         for scope, need in self._read:
             if not all(other.is_around(scope) for other in changed.get(id(need), ())):
-                raise NotPossible
+                raise NoTextPlan
 
     # ── the reader ──
 
-    def _field(self, need: Need, name: str) -> str:
+    def _field(self, need: PlaceUse, name: str) -> str:
         return self.names(need)[name]
 
-    def names(self, need: Need) -> dict[str, str]:
+    def names(self, need: PlaceUse) -> dict[str, str]:
         """Attributes may have any name, also one that Python reserves: fields are numbered."""
         found = self._objects.setdefault(id(need), _Object(need))
         if not found.names:
@@ -214,10 +367,10 @@ class PatchPlan(Needs):
             found.names = {name: f"f{number}" for number, name in enumerate(order)}
         return found.names
 
-    def is_struct(self, need: Need) -> bool:
+    def is_struct(self, need: PlaceUse) -> bool:
         return not need.computed and bool(need.below or id(need) in self._objects)
 
-    def _shape(self, need: Need) -> Any:
+    def _shape(self, need: PlaceUse) -> Any:
         if need.computed:
             return self.whole(need.type)
         if need.elements is not None:
@@ -237,7 +390,7 @@ class PatchPlan(Needs):
         return msgspec.defstruct("Data", fields, rename=renamed, kw_only=True, omit_defaults=True, gc=False)
 
 
-class _StructEmitter(Emitter):
+class _PatchEmitter(Emitter):
     """Reads from the generated structs where there are some, and from dicts where values were read whole."""
 
     def __init__(self, parameters: Sequence[str], plan: PatchPlan) -> None:

@@ -1,7 +1,7 @@
 """From the canonical text of an event's data to that of the target's, without making values of what does not change.
 
 What a transformation only copies is taken over as text, unread; what it computes with is read as values, in C; what it
-does not look at is skipped. The result is what :mod:`situ.types.encode` would write.
+does not look at is skipped. The result is what :mod:`situ.lang.types.json_codec` would write.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import Any, TypedDict
 
 import msgspec
 
-from situ.expr.overload import Overload
-from situ.expr.tree import (
+from situ.contexts.function_bodies import DATA
+from situ.lang.expr.overload import Overload
+from situ.lang.expr.tree import (
     Apply,
     Case,
     Coalesce,
@@ -28,11 +29,11 @@ from situ.expr.tree import (
     MakeStruct,
     Node,
     Read,
+    rebuild,
     walk,
 )
-from situ.interpretation.bodies import DATA
-from situ.types.encode import TYPE_KEY, encode, encoder
-from situ.types.model import (
+from situ.lang.types.json_codec import TYPE_KEY, encode, encoder
+from situ.lang.types.model import (
     BOOLEAN,
     BYTES,
     DATE,
@@ -50,7 +51,7 @@ from situ.types.model import (
     Type,
     plain,
 )
-from situ.types.table import Types
+from situ.lang.types.table import Types
 
 AS_IN_JSON = (BOOLEAN, INT, LONG, DOUBLE, STRING)
 _SINGLE: Mapping[Primitive, Any] = MappingProxyType(
@@ -68,19 +69,19 @@ _SINGLE: Mapping[Primitive, Any] = MappingProxyType(
 )
 
 
-class NotPossible(Exception):
+class NoTextPlan(Exception):
     """Subtypes disagree on what an attribute is, so no reader knows before it has read which one it is."""
 
 
 @dataclass(slots=True)
-class Need:
+class PlaceUse:
     """How a place of the source is used: copied as it is, or computed with; or what is looked at below it."""
 
     type: Type
     copied: bool = False
     computed: bool = False
-    below: dict[str, Need] = field(default_factory=dict)
-    elements: Need | None = None
+    below: dict[str, PlaceUse] = field(default_factory=dict)
+    elements: PlaceUse | None = None
 
     def settle(self, *, above: bool = False, element: bool = False) -> None:
         """What is copied and looked into has to be read whole, with all below; so has an element, which may be null."""
@@ -92,13 +93,13 @@ class Need:
             self.elements.settle(above=self.computed, element=True)
 
 
-class Needs:
+class SourceUsage:
     """What a transformation needs of the source, and the expressions that make of that the JSON to be written."""
 
     def __init__(self, node: Node, source: Struct, types: Types, *, apart: bool = True) -> None:
         """``apart``: what is copied is not read, so nothing can be looked at in it."""
         self.types = types
-        self.needs: dict[str, Need] = {DATA: Need(source)}
+        self.needs: dict[str, PlaceUse] = {DATA: PlaceUse(source)}
         self._mark(node)
         self.root = self.needs[DATA]
         if apart:
@@ -134,7 +135,7 @@ class Needs:
         if need is None or not isinstance(of, ListOf):
             return
         if need.elements is None:
-            need.elements = Need(of.element)
+            need.elements = PlaceUse(of.element)
         self.needs[variable] = need.elements
 
     def _mark_condition(self, node: Node) -> None:
@@ -151,14 +152,14 @@ class Needs:
             if isinstance(part, Read) and (need := self.need(part)) is not None:
                 need.computed = True
 
-    def need(self, read: Read) -> Need | None:
+    def need(self, read: Read) -> PlaceUse | None:
         """The place that is read; None for what is not in the data. Its type is what is declared there."""
         need = self.needs.get(read.variable)
         if need is None:
             return None
         for step in read.path:
             if step not in need.below:
-                need.below[step] = Need(self.declared(need.type, step))
+                need.below[step] = PlaceUse(self.declared(need.type, step))
             need = need.below[step]
         return need
 
@@ -169,7 +170,7 @@ class Needs:
         assert isinstance(struct, Struct)
         found = {each.type for each in self._attributes(struct) if each.name == step}
         if len(found) != 1:
-            raise NotPossible
+            raise NoTextPlan
         return found.pop()
 
     def _attributes(self, struct: Struct) -> list[Attribute]:
@@ -221,7 +222,7 @@ class Needs:
         return bare in AS_IN_JSON
 
 
-class TextPlan(Needs):
+class TextPlan(SourceUsage):
     """Structs are read as dicts, and the result is made anew."""
 
     def __init__(self, node: Node, source: Struct, types: Types) -> None:
@@ -229,7 +230,7 @@ class TextPlan(Needs):
         self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(self._shape(self.root)).decode
         self.node = self.written(node)
 
-    def _shape(self, need: Need) -> Any:
+    def _shape(self, need: PlaceUse) -> Any:
         if need.computed:
             return self.whole(need.type)
         if need.elements is not None:
@@ -250,3 +251,71 @@ def _encoded(node: Node, types: Types) -> Node:
         python=lambda texts, constants, bind: f"{bind(write)}({texts[0]})",
     )
     return Apply(overload, (node,), node.type)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What has the same text on both sides: structs that are made anew, under another name, of all that they had.
+#
+# To values it matters that a struct is of another type now; to JSON it does not, as long as its attributes are the
+# same and stand in the same order. What is found here is handed on as it is, unread, with all below it.
+
+
+def with_copies(node: Node, source: Struct, types: Types) -> Node:
+    """The expression for text alone: a read in the place of whatever has the text of what is read."""
+    return _Copies(types).copied(node, {DATA: source})
+
+
+class _Copies:
+    def __init__(self, types: Types) -> None:
+        self._types = types
+
+    def copied(self, node: Node, variables: Mapping[str, Type]) -> Node:
+        """``variables`` are those in sight, with what they stand for."""
+        if isinstance(node, ForEach):
+            return self._each(node, variables)
+        below = rebuild(node, lambda part: self.copied(part, variables))
+        match below:
+            case MakeStruct():
+                return self._whole(below, variables) or below
+            case Case(arms=((IsNull(arg=Read() as read), Literal(value=None)),), otherwise=Read() as found):
+                return read if _same_place(read, found) else below
+        return below
+
+    def _each(self, node: ForEach, variables: Mapping[str, Type]) -> Node:
+        of = self.copied(node.list, variables)
+        listed = plain(of.type)
+        if not isinstance(listed, ListOf):
+            return node
+        body = self.copied(node.body, {**variables, node.variable: listed.element})
+        same = isinstance(body, Read) and body.variable == node.variable and not body.path
+        if node.kind is Each.TRANSFORM and same and isinstance(of, Read):
+            return of
+        return ForEach(node.kind, of, node.variable, body, node.type, node.unit, span=node.span)
+
+    def _whole(self, made: MakeStruct, variables: Mapping[str, Type]) -> Read | None:
+        """The struct whose attributes these are: all of them, in their order, and no subtype has more."""
+        first = made.fields[0][1] if made.fields else None
+        if not made.sparse or not isinstance(first, Read) or not first.path:
+            return None
+        path = first.path[:-1]
+        for name, part in made.fields:
+            if not isinstance(part, Read) or part.variable != first.variable or part.path != (*path, name):
+                return None
+        struct = self._type_at(first.variable, path, variables)
+        if not isinstance(struct, Struct) or len(self._types.subtypes(struct)) > 1:
+            return None
+        if tuple(each.name for each in struct.attributes) != tuple(name for name, _ in made.fields):
+            return None
+        return Read(first.variable, path, struct, optional=first.optional[:-1])
+
+    def _type_at(self, variable: str, path: tuple[str, ...], variables: Mapping[str, Type]) -> Type | None:
+        found = variables.get(variable)
+        for step in path:
+            struct = plain(found) if found is not None else None
+            attribute = struct.attribute(step) if isinstance(struct, Struct) else None
+            found = None if attribute is None else attribute.type
+        return None if found is None else plain(found)
+
+
+def _same_place(one: Read, other: Read) -> bool:
+    return (one.variable, one.path) == (other.variable, other.path)

@@ -13,19 +13,28 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import assert_never
 
-from situ.expr.linear import LINEAR_DECIMAL, LINEAR_WHOLE
-from situ.expr.tree import Apply, Case, Coerce, IsNull, Literal, Node, Read, walk
-from situ.interpretation.bodies import DATA
-from situ.interpretation.calls import External
-from situ.interpretation.model import Lookup
-from situ.interpretation.steps import Choice, Elements, Filled, Record, Step, Value, below, is_nothing
-from situ.interpretation.transformation import Transformation
-from situ.types.model import DOUBLE, ListOf, Struct, Type, plain
+from situ.contexts.function_bodies import DATA
+from situ.contexts.model import TableLookup
+from situ.contexts.transform.function_calls import ExternalValue
+from situ.contexts.transform.steps import (
+    ChoiceStep,
+    DefaultStep,
+    ListStep,
+    Step,
+    StructStep,
+    ValueStep,
+    below,
+    is_nothing,
+)
+from situ.contexts.transform.transformation import Transformation
+from situ.lang.expr.checker.coerce import LINEAR_DECIMAL, LINEAR_WHOLE
+from situ.lang.expr.tree import Apply, Case, Coerce, IsNull, Literal, Node, Read, walk
+from situ.lang.types.model import DOUBLE, ListOf, Struct, Type, plain
 
 _NEARLY = Fraction(1, 10**12)
 
 
-class Policy(StrEnum):
+class ShortcutPolicy(StrEnum):
     """When events reach those of their own context as they were sent."""
 
     SAFE = "safe"
@@ -46,10 +55,10 @@ class Shortcut:
 
     def taken(self, policy: str) -> bool:
         """Whether originals are delivered under this setting."""
-        return policy != Policy.NEVER and (self.safe or (self.comes_back and policy == Policy.ORIGINAL))
+        return policy != ShortcutPolicy.NEVER and (self.safe or (self.comes_back and policy == ShortcutPolicy.ORIGINAL))
 
 
-def shortcut(
+def check_shortcut(
     inbound: Transformation | None, outbound: Mapping[str, Transformation], *, keeps_extra: bool = False
 ) -> Shortcut:
     """For events that come in by this way, and those who get them by the ways out of root into the same context.
@@ -81,10 +90,10 @@ def _differences(inbound: Transformation, back: Transformation) -> Iterator[str]
     yield from _Round(inbound).differences(back.step, "")
 
 
-def _does(external: External) -> str:
+def _does(external: ExternalValue) -> str:
     if external.of is None:
         return "runs Python"
-    return "looks up" if isinstance(external.of, Lookup) else "remembers"
+    return "looks up" if isinstance(external.of, TableLookup) else "remembers"
 
 
 class _Round:
@@ -97,19 +106,19 @@ class _Round:
     def differences(self, step: Step, path: str) -> Iterator[str]:
         """Why what is delivered at a place of the event is not what was sent there."""
         match step:
-            case Value():
+            case ValueStep():
                 yield from self._value(step, path)
-            case Record(fields=fields):
+            case StructStep(fields=fields):
                 yield from self._subtypes(path)
                 for name, part in fields:
                     yield from self.differences(part, below(path, name))
-            case Elements(element=element):
+            case ListStep(element=element):
                 yield from self.differences(element, f"{path}[]")
-            case Choice():
+            case ChoiceStep():
                 if not _only_for_null(step):
                     yield f"{_shown(path)} depends on more than its value"
                 yield from self.differences(step.otherwise, path)
-            case Filled(of=of):
+            case DefaultStep(of=of):
                 # The default is that of the event as it was sent, which has it already: nothing is filled in here.
                 yield from self.differences(of, path)
             case _:
@@ -121,7 +130,7 @@ class _Round:
         if isinstance(type, Struct) and len(self._types.subtypes(type)) > 1:
             yield f"{_shown(path)} may be of a subtype of {type}, and is rebuilt"
 
-    def _value(self, out: Value, path: str) -> Iterator[str]:
+    def _value(self, out: ValueStep, path: str) -> Iterator[str]:
         if is_nothing(out):
             yield f"{_shown(path)} is dropped"
         elif not (out.source or out.copied or out.conversion):
@@ -129,44 +138,44 @@ class _Round:
         else:
             yield from self._from(self._in, _tokens(out.source), out, path)
 
-    def _from(self, step: Step, rest: tuple[str, ...], out: Value, path: str) -> Iterator[str]:
+    def _from(self, step: Step, rest: tuple[str, ...], out: ValueStep, path: str) -> Iterator[str]:
         """What is read at ``rest`` below what the way in makes here, and becomes ``out`` at ``path``."""
         match step:
-            case Value(copied=True):
+            case ValueStep(copied=True):
                 yield from self._undone(out, step, "".join(_joined(step.source, rest)), path)
-            case Value() if rest:
+            case ValueStep() if rest:
                 yield f"{_shown(path)} is part of what `{step.function}` makes"
-            case Value():
+            case ValueStep():
                 yield from self._undone(out, step, step.source, path)
-            case Filled(of=of, default=default):
+            case DefaultStep(of=of, default=default):
                 if default is not None:
                     yield f"a default stands in for {_shown(path)}"
                 yield from self._from(of, rest, out, path)
-            case Choice():
+            case ChoiceStep():
                 if not _only_for_null(step):
                     yield f"{_shown(path)} depends on more than its value"
                 yield from self._from(step.otherwise, rest, out, path)
-            case Record(fields=fields) if rest:
+            case StructStep(fields=fields) if rest:
                 yield from self._from(dict(fields)[rest[0]], rest[1:], out, path)
-            case Elements(element=element) if rest:
+            case ListStep(element=element) if rest:
                 yield from self._from(element, rest[1:], out, path)
-            case Record() | Elements():
+            case StructStep() | ListStep():
                 yield from self._rebuilt(step, out, path)
             case _:
                 assert_never(step)
 
-    def _rebuilt(self, step: Record | Elements, out: Value, path: str) -> Iterator[str]:
+    def _rebuilt(self, step: StructStep | ListStep, out: ValueStep, path: str) -> Iterator[str]:
         """The way in makes a value of its parts, and the way out takes it as a whole."""
         if not out.copied:
             yield f"`{out.function}` makes {_shown(path)} of what was rebuilt"
-        elif isinstance(step, Elements):
+        elif isinstance(step, ListStep):
             yield from self._from(step.element, (), out, f"{path}[]")
         else:
             yield from self._subtypes(path)
             for name, part in step.fields:
                 yield from self._from(part, (), out, below(path, name))
 
-    def _undone(self, out: Value, into: Value, source: str, path: str) -> Iterator[str]:
+    def _undone(self, out: ValueStep, into: ValueStep, source: str, path: str) -> Iterator[str]:
         if is_nothing(into):
             yield f"{_shown(path)} is dropped"
         elif source != path:
@@ -175,7 +184,7 @@ class _Round:
             yield f"{_shown(path)}: {_named(out)} does not undo {_named(into)}"
 
 
-def _only_for_null(step: Choice) -> bool:
+def _only_for_null(step: ChoiceStep) -> bool:
     """What is not there stays away, and nothing else matters."""
     return all(not dynamic and is_nothing(part) for _, dynamic, part in step.arms)
 
@@ -183,12 +192,12 @@ def _only_for_null(step: Choice) -> bool:
 # ── inverse pairs ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _is_declared_inverse(out: Value, into: Value) -> bool:
+def _is_declared_inverse(out: ValueStep, into: ValueStep) -> bool:
     one, other = out.conversion, into.conversion
     return one is not None and other is not None and (one.inverse == other.name or other.inverse == one.name)
 
 
-def _is_linear_inverse(out: Value, into: Value) -> bool:
+def _is_linear_inverse(out: ValueStep, into: ValueStep) -> bool:
     back, there = linear(out), linear(into)
     if back is None or there is None:
         return False
@@ -200,7 +209,7 @@ def _is_linear_inverse(out: Value, into: Value) -> bool:
 _Linear = tuple[Fraction, Fraction] | None
 
 
-def linear(value: Value) -> _Linear:
+def linear(value: ValueStep) -> _Linear:
     """Factor and offset by which a value becomes another; None if it is more than that, or reads anything else."""
     path = value.source.rpartition("[]")[2].lstrip(".")
     own = tuple(path.split(".")) if path else ()
@@ -278,5 +287,5 @@ def _shown(path: str) -> str:
     return f"`{path}`" if path else "the event"
 
 
-def _named(value: Value) -> str:
+def _named(value: ValueStep) -> str:
     return f"`{value.function}`" if not value.copied else "copying"

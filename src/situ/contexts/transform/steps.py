@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
-from situ.expr.interpret import interpret
-from situ.expr.runtime import FAILURES
-from situ.expr.tree import Literal, Node
-from situ.interpretation.model import Conversion, Rule
-from situ.types.model import Struct, Type
+from situ.contexts.model import Conversion, Rule
+from situ.lang.expr.interpret import interpret
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.expr.tree import Literal, Node
+from situ.lang.types.model import Struct, Type
 
 COPIED = "copied"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Value:
+class ValueStep:
     """A value that comes whole from one source: copied, converted by a function, constant, or of an expression.
 
     ``source`` is the place it comes from. ``copied`` is how it came, with the same type; if rules below had a word in
@@ -39,7 +39,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class StructStep:
     """A struct that is made of its attributes."""
 
     node: Node
@@ -48,7 +48,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Elements:
+class ListStep:
     """A list whose elements are converted, each as ``variable``."""
 
     node: Node
@@ -58,7 +58,7 @@ class Elements:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class ChoiceStep:
     """What becomes of a value depends on its dynamic type, or on whether it is there: the first that holds."""
 
     node: Node
@@ -68,7 +68,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filled:
+class DefaultStep:
     """A value that must not be null: a default stands in, or with none it fails."""
 
     node: Node
@@ -77,7 +77,7 @@ class Filled:
     default: Any = None
 
 
-Step = Value | Record | Elements | Choice | Filled
+Step = ValueStep | StructStep | ListStep | ChoiceStep | DefaultStep
 Evaluate = Callable[[Node, Mapping[str, Any]], Any]
 Conditions = tuple[tuple[str, str], ...]
 """Places with the subtypes that their values must be of."""
@@ -98,41 +98,41 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class StepFault:
     """A place of the target that one event gives no value for; ``missing``: because there is none, else why."""
 
     path: str
     missing: bool
     type: Type
     reason: str = ""
-    step: Value | None = None
+    step: ValueStep | None = None
     values: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What variables stood for."""
 
 
 def is_nothing(step: Step) -> bool:
-    return isinstance(step, Value) and isinstance(step.node, Literal) and step.node.value is None
+    return isinstance(step, ValueStep) and isinstance(step.node, Literal) and step.node.value is None
 
 
-def leaves(step: Step, path: str = "", when: Conditions = ()) -> Iterator[tuple[str, Value, Conditions]]:
+def leaves(step: Step, path: str = "", when: Conditions = ()) -> Iterator[tuple[str, ValueStep, Conditions]]:
     """Every value of the target in its order: where it is, what makes it, and which subtypes have it."""
     match step:
-        case Value(parts=parts):
+        case ValueStep(parts=parts):
             if parts is not None:
                 yield from leaves(parts, path, when)
             elif not is_nothing(step):
                 yield path, step, when
-        case Record(fields=fields):
+        case StructStep(fields=fields):
             for name, part in fields:
                 yield from leaves(part, below(path, name), when)
-        case Elements(element=element):
+        case ListStep(element=element):
             yield from leaves(element, f"{path}[]", when)
-        case Choice(arms=arms, otherwise=otherwise):
+        case ChoiceStep(arms=arms, otherwise=otherwise):
             yield from leaves(otherwise, path, when)
             for _, dynamic, part in arms:
                 if dynamic:
                     yield from leaves(part, path, (*when, (path, dynamic)))
-        case Filled(of=of):
+        case DefaultStep(of=of):
             yield from leaves(of, path, when)
         case _:
             assert_never(step)
@@ -153,29 +153,31 @@ def provenance(step: Step) -> Iterator[Provenance]:
         )
 
 
-def faults(step: Step, values: Mapping[str, Any], evaluate: Evaluate = interpret, path: str = "") -> Iterator[Fault]:
+def faults(
+    step: Step, values: Mapping[str, Any], evaluate: Evaluate = interpret, path: str = ""
+) -> Iterator[StepFault]:
     """Every place that fails for these values, in the order of the target."""
     match step:
-        case Value(node=node):
+        case ValueStep(node=node):
             try:
                 evaluate(node, values)
             except FAILURES as failure:
-                yield Fault(path=path, missing=False, type=node.type, reason=str(failure), step=step, values=values)
-        case Record(fields=fields):
+                yield StepFault(path=path, missing=False, type=node.type, reason=str(failure), step=step, values=values)
+        case StructStep(fields=fields):
             for name, part in fields:
                 yield from faults(part, values, evaluate, below(path, name))
-        case Elements():
+        case ListStep():
             items = evaluate(step.list, values)
             for number, item in enumerate(items if items is not None else ()):
                 yield from faults(step.element, {**values, step.variable: item}, evaluate, f"{path}[{number}]")
-        case Choice(arms=arms, otherwise=otherwise):
+        case ChoiceStep(arms=arms, otherwise=otherwise):
             chosen = next((part for condition, _, part in arms if evaluate(condition, values)), otherwise)
             yield from faults(chosen, values, evaluate, path)
-        case Filled(of=of, type=type, default=default):
+        case DefaultStep(of=of, type=type, default=default):
             found = list(faults(of, values, evaluate, path))
             yield from found
             if not found and default is None and evaluate(of.node, values) is None:
-                yield Fault(path=path, missing=True, type=type, values=values)
+                yield StepFault(path=path, missing=True, type=type, values=values)
         case _:
             assert_never(step)
 

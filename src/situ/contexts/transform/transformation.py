@@ -1,32 +1,251 @@
-"""What becomes of events on the way into a context or out of it: one expression per event type.
+"""The steps of a whole event: by name, and where a mapping says so, from elsewhere.
 
-A context is compiled from everything that is visible in it, straight to root: how deep it stands costs nothing. A
-transformation is data, an expression over ``event`` and ``data`` whose type is the target's, with where each part comes
-from; both engines compile it, subscriptions are mediated with it, people read it.
+The keys of a mapping's ``attributes`` are places of the target. Each gets the value at a place of the source, with the
+rules for that place, or that of an expression over the source as it came, or always the same.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from situ.catalogue import NO_WAY, PASSES_UNMAPPED
-from situ.errors import Problem, Problems, SituError
-from situ.expr.print import print_expression
-from situ.expr.tree import Node, Read, walk
-from situ.interpretation.calls import External
-from situ.interpretation.code import digest
-from situ.interpretation.mapped import event_steps
-from situ.interpretation.model import Context, Direction, Lookup, MappedTo, Pattern, State
-from situ.interpretation.patterns import Traversal
-from situ.interpretation.precedence import key
-from situ.interpretation.resolution import Rules
-from situ.interpretation.steps import Provenance, Step, Value, provenance
-from situ.interpretation.verify import Verification
-from situ.types.model import ListOf, Named, Struct, Type, plain, supertypes
-from situ.types.table import Types
+from situ.contexts.function_bodies import DATA
+from situ.contexts.model import (
+    IDENTITY,
+    Context,
+    Direction,
+    EventMapping,
+    FromDefault,
+    FromExpression,
+    FromPath,
+    Origin,
+    Path,
+    Pattern,
+    ReferenceState,
+    Rule,
+    TableLookup,
+)
+from situ.contexts.patterns import Traversal
+from situ.contexts.python_files import code_digest
+from situ.contexts.resolve_rules import ResolvedPlace, RuleSet, converted_places, precedence_key, resolve_event_type
+from situ.contexts.transform.build_steps import SourceValue, StepBuilder, TargetPlace, Verification, choice, same
+from situ.contexts.transform.coerce import (
+    Fractional,
+    LinearConversion,
+    NotConvertible,
+    constant,
+    convert_unit,
+    dynamic_type,
+    unit_conversion,
+)
+from situ.contexts.transform.function_calls import ExternalValue
+from situ.contexts.transform.steps import Provenance, Step, ValueStep, provenance
+from situ.lang.catalogue import NO_WAY, PASSES_UNMAPPED
+from situ.lang.expr.format import print_expression
+from situ.lang.expr.tree import Compare, IsNull, Literal, Node, Read, walk
+from situ.lang.problems import Problem, Problems, SituError
+from situ.lang.types.model import STRING, Attribute, ListOf, Named, Struct, Type, fits, plain, supertypes
+from situ.lang.types.table import Types
+from situ.lang.units import NO_UNIT
+
+
+def event_steps(
+    context: Context,
+    direction: Direction,
+    rules: RuleSet,
+    mapping: EventMapping | None,
+    found: Verification,
+) -> tuple[Step | None, Mapping[str, ExternalValue]]:
+    """What makes an event of ``found.target`` of one of ``found.source``; whatever type its data says it has."""
+    types = context.types_of(direction)
+    dynamic = [each for each in types.subtypes(found.source) if isinstance(each, Struct)] or [found.source]
+    places = {each: resolve_event_type(each, rules, types) for each in dynamic}
+    wanted = TargetPlace(type=found.target)
+    externals: dict[str, ExternalValue] = {}
+    steps: list[Step | None] = []
+    for each in dynamic:
+        builder = EventStepBuilder(context, direction, each, found, rules, mapping)
+        subject = SourceValue(node=Read(DATA, (), each), places=(places[found.source], places[each]))
+        steps.append(builder.exactly(subject, places[each], wanted))
+        externals.update(builder.calls.externals)
+    first, others = steps[0], steps[1:]
+    made = [(type, step) for type, step in zip(dynamic[1:], others, strict=True) if step is not None]
+    if first is None or len(made) < len(others):
+        return None, externals
+    tag = dynamic_type(Read(DATA, (), found.source))
+    arms = tuple(
+        (Compare("=", tag, Literal(type.name, STRING)), type.name, step) for type, step in made if not same(step, first)
+    )
+    return (choice(arms, first, found.target) if arms else first), externals
+
+
+class EventStepBuilder(StepBuilder):
+    """Makes the steps for events of one type, by a mapping."""
+
+    def __init__(
+        self,
+        context: Context,
+        direction: Direction,
+        event: Struct,
+        found: Verification,
+        rules: RuleSet,
+        mapping: EventMapping | None,
+    ) -> None:
+        super().__init__(context, direction, event, found)
+        attributes: Mapping[Path, Origin] = mapping.attributes if mapping is not None else {}
+        self._origins = {".".join(path): origin for path, origin in attributes.items()}
+        self._nested = {".".join(path[:length]) for path in attributes for length in range(1, len(path))}
+        self._rules = rules
+        self._covered: ResolvedPlace | None = None
+
+    @property
+    def covered(self) -> ResolvedPlace:
+        """The event with all its places, also those below others that are converted."""
+        if self._covered is None:
+            self._covered = resolve_event_type(self.event, self._rules, self.sources, covered=True)
+        return self._covered
+
+    def field(
+        self, subject: SourceValue | None, place: ResolvedPlace | None, attribute: Attribute, wanted: TargetPlace
+    ) -> Step | None:
+        if subject is not None and subject.whole:
+            return super().field(subject, place, attribute, wanted)
+        if (origin := self._origins.get(wanted.path)) is not None:
+            return self.supplied(self._from(origin, wanted), attribute, wanted)
+        if wanted.path in self._nested:
+            return self._nest(subject, place, attribute, wanted)
+        return super().field(subject, place, attribute, wanted)
+
+    def note_dropped(self, place: ResolvedPlace, given: Struct, out: Struct) -> None:
+        if place.path.steps:
+            return super().note_dropped(place, given, out)
+        taken = {attribute.name for attribute in out.attributes if attribute.name not in self._origins}
+        for origin in self._origins.values():
+            match origin:
+                case FromPath(path=path):
+                    taken.add(path[0])
+                case FromExpression(node=node):
+                    taken.update(read.path[0] for read in _data_reads(node) if read.path)
+        for attribute in given.attributes:
+            if attribute.name not in taken:
+                self.found.drop(attribute.name)
+        return None
+
+    def _nest(
+        self, subject: SourceValue | None, place: ResolvedPlace | None, attribute: Attribute, wanted: TargetPlace
+    ) -> Step | None:
+        """A struct some of whose attributes come from elsewhere; the others from the source's place of its name."""
+        out = plain(attribute.type)
+        if not isinstance(out, Struct):
+            self.found.unfit(wanted.path, "a struct", attribute.type)
+            return None
+        inner: SourceValue | None = None
+        given = place.path.type if place is not None else None
+        source = given.attribute(attribute.name) if isinstance(given, Struct) else None
+        if subject is not None and place is not None and source is not None and isinstance(source.type, Struct):
+            inner = subject.attribute(place, source)
+        fields = [
+            (each.name, self.field(inner, inner.places[0] if inner else None, each, self.below(out, wanted, each)))
+            for each in out.attributes
+        ]
+        return self.record(out, fields, attribute.type)
+
+    def _from(self, origin: Origin, wanted: TargetPlace) -> Step | None:
+        match origin:
+            case FromPath(path=path):
+                start = SourceValue(node=Read(DATA, (), self.event), places=(self.covered,))
+                return self._follow(start, path, wanted)
+            case FromExpression():
+                return self._computed(origin, wanted)
+            case FromDefault(value=value):
+                return ValueStep(node=constant(value, wanted.type), function="constant")
+
+    def _follow(self, subject: SourceValue, path: Path, wanted: TargetPlace) -> Step | None:
+        """The value at a place of the source; where the way to it may end, so may the value."""
+        if not path:
+            return self.value(subject, wanted)
+        inner = subject.is_present()
+        made = [self._further(inner, place, path, wanted) for place in subject.places]
+        steps = [step for step in made if step is not None]
+        if len(steps) < len(made):
+            return None
+        tag = dynamic_type(inner.node)
+        arms: list[tuple[Node, str, Step]] = [
+            (Compare("=", tag, Literal(str(place.path.type), STRING)), str(place.path.type), step)
+            for place, step in zip(subject.places[1:], steps[1:], strict=True)
+            if not same(step, steps[0])
+        ]
+        if subject.node.nullable:
+            if not arms and isinstance(steps[0], ValueStep) and steps[0].copied and isinstance(steps[0].node, Read):
+                return replace(steps[0], node=_through(subject.node, steps[0].node))
+            arms.insert(0, (IsNull(subject.node), "", ValueStep(node=Literal(None, wanted.type))))
+        return choice(tuple(arms), steps[0], wanted.type) if arms else steps[0]
+
+    def _further(self, subject: SourceValue, place: ResolvedPlace, path: Path, wanted: TargetPlace) -> Step | None:
+        struct = place.path.type
+        attribute = struct.attribute(path[0]) if isinstance(struct, Struct) else None
+        if attribute is None:
+            return None  # said where the mapping is read
+        return self._follow(subject.attribute(place, attribute), path[1:], wanted)
+
+    def _computed(self, origin: FromExpression, wanted: TargetPlace) -> Step | None:
+        node = origin.node
+        for path, rule in self._unconverted(node):
+            self.found.reads_unconverted(wanted.path, path, rule)
+        units = (node.unit, wanted.unit)
+        try:
+            if units[0] != units[1] and NO_UNIT not in units:
+                way = unit_conversion(*units, node.type, wanted.type, self.context)
+                if not isinstance(way, LinearConversion):
+                    self.found.incompatible(wanted.path, units, physical=not (units[0].labels or units[1].labels))
+                    return None
+                node = convert_unit(node, way, wanted.type, wanted.unit)
+        except (Fractional, NotConvertible):
+            self.found.fractional(wanted.path, units)
+            return None
+        if not fits(node.type, wanted.type):
+            self.found.unfit(wanted.path, f"`{node.type}`", wanted.type)
+            return None
+        unnamed = isinstance(node.type, Struct) and not node.type.name
+        given = wanted.type if unnamed else node.type
+        return ValueStep(node=self.fitting.fit(node, given, wanted.type), function=origin.text)
+
+    def _unconverted(self, node: Node) -> list[tuple[str, Rule]]:
+        """The places that an expression reads and rules would convert, at, above or below them."""
+        found: dict[str, Rule] = {}
+        for read in _data_reads(node):
+            place = self.covered
+            on_the_way = [place]
+            for step in read.path:
+                if step not in place.attributes:
+                    break
+                place = place.attributes[step][0]
+                on_the_way.append(place)
+            else:
+                on_the_way.extend(each for each in converted_places(replace(place, rule=None)))
+            for each in on_the_way:
+                if each.rule is not None and each.rule.function != IDENTITY:
+                    found.setdefault(".".join(read.path), each.rule)
+        return list(found.items())
+
+
+def _data_reads(node: Node) -> list[Read]:
+    return [part for part in walk(node) if isinstance(part, Read) and part.variable == DATA]
+
+
+def _through(way: Read, value: Read) -> Read:
+    """A value read over a way that may end."""
+    return replace(value, optional=(*way.optional, *value.optional[len(way.optional) :]))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What becomes of events on the way into a context or out of it: one expression per event type.
+#
+# A context is compiled from everything that is visible in it, straight to root: how deep it stands costs nothing. A
+# transformation is data, an expression over ``event`` and ``data`` whose type is the target's, with where each part
+# comes from; both engines compile it, subscriptions are mediated with it, people read it.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +257,12 @@ class Transformation:
     source: Struct
     target: Struct
     step: Step
-    mapping: MappedTo | None = None
+    mapping: EventMapping | None = None
     dropped: tuple[str, ...] = ()
     """Attributes of the source that have no place in the target."""
     lossy: bool = False
     """A function says that it loses something, or digits are rounded away."""
-    externals: Mapping[str, External] = field(default_factory=lambda: MappingProxyType({}))
+    externals: Mapping[str, ExternalValue] = field(default_factory=lambda: MappingProxyType({}))
     """What the host binds before it evaluates, by the name of the variable."""
     types: Types = field(default_factory=lambda: Types(types={}), compare=False, repr=False)
     """What is visible where the events come from."""
@@ -76,14 +295,14 @@ class Transformation:
     def execution(self) -> str:
         """``native`` expressions and tables, ``arrow`` with functions of Python, or ``stateful``."""
         needs = [each.of for each in self.externals.values()]
-        if any(isinstance(each, State) for each in needs):
+        if any(isinstance(each, ReferenceState) for each in needs):
             return "stateful"
         return "arrow" if None in needs else "native"
 
     @property
     def is_identity(self) -> bool:
         """Whether events come out as they went in, type and all."""
-        return isinstance(self.step, Value) and self.step.copied and self.source == self.target
+        return isinstance(self.step, ValueStep) and self.step.copied and self.source == self.target
 
     @property
     def reads_envelope(self) -> bool:
@@ -97,7 +316,7 @@ def transformations(context: Context, direction: Direction, problems: Problems) 
     root that was replaced is compiled against that, and what leads from there to root is made one with it.
     """
     # What fuses transformations is made of them.
-    from situ.interpretation.bridged import bridged
+    from situ.contexts.transform.fusion import bridge_root_versions
 
     compiled = own_transformations(context, direction, problems)
     bridge = context.root.bridge
@@ -105,7 +324,7 @@ def transformations(context: Context, direction: Direction, problems: Problems) 
         return compiled
     known: dict[Direction, Mapping[str, Transformation]] = context.compiled.setdefault("bridged", {})
     if direction not in known:
-        known[direction] = bridged(compiled, transformations(bridge, direction, Problems()), direction)
+        known[direction] = bridge_root_versions(compiled, transformations(bridge, direction, Problems()), direction)
     return known[direction]
 
 
@@ -140,19 +359,19 @@ def _compile(context: Context, direction: Direction, problems: Problems) -> Mapp
     return MappingProxyType(compiled)
 
 
-def mapping_for(event: Struct, mappings: Mapping[Struct, MappedTo]) -> MappedTo | None:
+def mapping_for(event: Struct, mappings: Mapping[Struct, EventMapping]) -> EventMapping | None:
     """The mapping whose source is nearest to the type of the event."""
     path = Traversal(event=event)
     known = dict.fromkeys(each for each in supertypes(event) if isinstance(each, Struct) and each in mappings)
     # The order of the mappings decides between two that are as near.
     sources = known if len(known) < 2 else [source for source in mappings if source in known]
     above = [mappings[source] for source in sources]
-    return min(above, key=lambda mapping: key(Pattern(head=mapping.source), path), default=None)
+    return min(above, key=lambda mapping: precedence_key(Pattern(head=mapping.source), path), default=None)
 
 
-def mappings_in_force(context: Context, direction: Direction) -> Mapping[Struct, MappedTo]:
+def mappings_in_force(context: Context, direction: Direction) -> Mapping[Struct, EventMapping]:
     """By source type: of the nearest context, there the last."""
-    found: dict[Struct, MappedTo] = {}
+    found: dict[Struct, EventMapping] = {}
     for each in reversed(list(context.chain)):
         found.update({mapping.source: mapping for mapping in each.mappings if mapping.direction is direction})
     return found
@@ -164,7 +383,7 @@ class _Compiling:
     def __init__(self, context: Context, direction: Direction) -> None:
         self.context, self.direction = context, direction
         self.types, self.targets = context.types_of(direction), context.targets_of(direction)
-        self.rules = Rules.of(context, direction)
+        self.rules = RuleSet.of(context, direction)
         self.mappings = mappings_in_force(context, direction)
 
     @property
@@ -182,7 +401,7 @@ class _Compiling:
         problems.extend(found.problems)
         return made
 
-    def _made(self, found: Verification, mapping: MappedTo | None) -> Transformation | None:
+    def _made(self, found: Verification, mapping: EventMapping | None) -> Transformation | None:
         step, externals = event_steps(self.context, self.direction, self.rules, mapping, found)
         if step is None or found.failed:
             return None
@@ -234,7 +453,7 @@ class _Compiling:
 
 
 def _plan(
-    context: Context, direction: Direction, found: Verification, step: Step, externals: Mapping[str, External]
+    context: Context, direction: Direction, found: Verification, step: Step, externals: Mapping[str, ExternalValue]
 ) -> str:
     seen: dict[str, str] = {}
     for type in (found.source, found.target):
@@ -245,17 +464,17 @@ def _plan(
     for name, each in sorted(externals.items()):
         keys = " ".join(f"{column}={print_expression(key)}" for column, key in each.keys)
         function = each.function
-        code = digest(function.code) if function.code else ""
+        code = code_digest(function.code) if function.code else ""
         about = (function.time, function.python, code, function.missing, function.default, function.hold)
         parts.append(f"{name} {_source(each)} {about!r} {print_expression(each.argument)} {keys}")
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def _source(external: External) -> str:
+def _source(external: ExternalValue) -> str:
     match external.of:
-        case Lookup(source=source, as_of=as_of):
+        case TableLookup(source=source, as_of=as_of):
             return f"{source} {as_of}"
-        case State() as state:
+        case ReferenceState() as state:
             kept = ", ".join(f"{name}={each.text}" for name, each in state.keep)
             return f"{state.event} {state.key.text} {kept} {state.ttl} {state.max_keys} {state.history}"
         case None:

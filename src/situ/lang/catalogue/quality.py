@@ -1,7 +1,6 @@
 """``Q``: quality. Properties, expectations, capability profiles, costs, actions, strategies, and calls about them."""
 
-from situ.catalogue.defining import define
-from situ.errors import Severity
+from situ.lang.problems import Severity, define
 
 UNKNOWN_PROPERTY = define(
     "Q101",

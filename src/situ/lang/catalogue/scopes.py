@@ -1,7 +1,6 @@
 """``V``: visibility. Dimensions, scopes, filters at boundaries, tags, grants, and how all that is changed."""
 
-from situ.catalogue.defining import define
-from situ.errors import Severity
+from situ.lang.problems import Severity, define
 
 UNKNOWN_DIMENSION = define(
     "V001",

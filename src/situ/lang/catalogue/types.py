@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from situ.catalogue.defining import define
-from situ.errors import Severity
+from situ.lang.problems import Severity, define
 
 # ── types and units ───────────────────────────────────────────────────────────────────────────────
 
@@ -258,4 +257,138 @@ NOT_A_SUBTYPE = define(
     found=str,
     type=str,
     nearest=tuple,
+)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``E``: what arrives as an event and is none.
+
+NOT_JSON = define(
+    "E701",
+    "not JSON",
+    "This is not JSON{place}: {reason}.",
+    "Events are JSON in UTF-8; text stands in double quotes, numbers are finite, each key stands once.",
+    reason=str,
+    place=str,
+)
+NO_CLOUDEVENT = define(
+    "E702",
+    "no CloudEvent",
+    "This is no CloudEvent: `{attribute}` {reason}.",
+    "{remedy}",
+    "An event has specversion, id, source and type, and usually time and data, as CloudEvents 1.0 says.",
+    attribute=str,
+    reason=str,
+    remedy=str,
+)
+EVENT_NOT_CARRIED = define(
+    "E706",
+    "not carried",
+    "Situ does not carry this event: `{attribute}` {reason}.",
+    "{remedy}",
+    attribute=str,
+    reason=str,
+    remedy=str,
+)
+FROM_THE_FUTURE = define(
+    "E703",
+    "from the future",
+    "The event says {time}, but was received at {received}, more than {ahead} before that.",
+    "Set the producer's clock, or allow more under `limits: {{ahead: …}}` in situ.yaml.",
+    time=str,
+    received=str,
+    ahead=str,
+)
+EVENT_LIMIT = define(
+    "E704",
+    "event too large",
+    "This is too large: more than {most} {what}.",
+    "Split it, or send a reference to large data instead of the data; sizes are set under `limits:` in situ.yaml.",
+    what=str,
+    most=int,
+)
+EVENT_FAILED = define(
+    "E705",
+    "event that a stage fails on",
+    "Stage `{stage}` failed on this event in a way that nobody foresaw: {what}. The log of the run has it as `{id}`.",
+    "This is a mistake of Situ: report it with what the log says there. All other events go on. When it is mended, "
+    "`situ dead-letters retry` publishes the event again.",
+    stage=str,
+    what=str,
+    id=str,
+)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``X``: what is wrong inside an expression, and what an expression meets in an event.
+
+SYNTAX = define(
+    "X101",
+    "syntax of an expression",
+    "This is not an expression: {found} is unexpected here.",
+    "Expressions are written as in SQL: `at.x < 5 m AND name LIKE 'a%'`; text stands in single quotes.",
+    found=str,
+)
+NOT_IN_LANGUAGE = define(
+    "X107",
+    "not allowed here",
+    "{found} is not allowed here.",
+    "Only the operators and functions of the expression language can be used: see the reference of functions.",
+    found=str,
+)
+TOO_LARGE = define(
+    "X108",
+    "expression too large",
+    "The expression is too large: more than {limit} {what}.",
+    "Split it into several, or raise the limit under `limits:` in situ.yaml.",
+    what=str,
+    limit=int,
+)
+UNKNOWN_NAME = define(
+    "X102",
+    "unknown name",
+    "There is no {kind} `{name}` here.",
+    "Did you mean {nearest}?",
+    "{instead}",
+    kind=str,
+    name=str,
+    nearest=tuple,
+    instead=str,
+)
+WRONG_TYPE = define(
+    "X103",
+    "types do not fit",
+    "{what}: found {found}, expected {expected}.",
+    "{remedy}",
+    what=str,
+    found=str,
+    expected=str,
+    remedy=str,
+)
+WRONG_UNIT = define(
+    "X104",
+    "units do not fit",
+    "{what}: {found} and {expected} do not go together.",
+    "{remedy}",
+    what=str,
+    found=str,
+    expected=str,
+    remedy=str,
+)
+ALWAYS_FAILS = define(
+    "X105",
+    "always fails",
+    "This fails whatever the event: {reason}.",
+    "A value that cannot be computed would make a dead letter of every event; correct the constant.",
+    reason=str,
+)
+WRONG_CALL = define(
+    "X106",
+    "function called wrongly",
+    "`{name}` cannot be called like this: {reason}.",
+    "It is called as {forms}.",
+    "See the reference of functions.",
+    name=str,
+    reason=str,
+    forms=tuple,
 )

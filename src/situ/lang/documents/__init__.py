@@ -1,22 +1,29 @@
 """YAML and JSON text → values that know their position; what every part's loader builds on."""
 
-from situ.documents.environment import substitute
-from situ.documents.json_text import parse_json
-from situ.documents.nodes import Document, Mapping, Node, Scalar, Sequence, to_data
-from situ.documents.reading import Fields, Reader, describe
-from situ.documents.source import Limits, Source
-from situ.documents.yaml_text import parse_yaml
+from situ.lang.documents.json_text import parse_json
+from situ.lang.documents.nodes import (
+    Document,
+    DocumentLimits,
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
+    SourceText,
+    to_data,
+)
+from situ.lang.documents.reader import Fields, Reader, describe, substitute
+from situ.lang.documents.yaml_text import parse_yaml
 
 __all__ = [
     "Document",
+    "DocumentLimits",
     "Fields",
-    "Limits",
-    "Mapping",
+    "MappingNode",
     "Node",
     "Reader",
-    "Scalar",
-    "Sequence",
-    "Source",
+    "ScalarNode",
+    "SequenceNode",
+    "SourceText",
     "describe",
     "parse_json",
     "parse_yaml",

@@ -1,17 +1,57 @@
-"""Assembles nodes from the parts a parser meets, without recursion and within the limits.
+"""What plain text stands for: the core schema of YAML 1.2, without its traps.
 
-Every format drives the same builder, so that depth, number of values, keys given twice and the
-number of problems are bounded in one place. Must not know: any syntax.
+``true``, ``false``, ``null``, whole numbers and decimal fractions are values; all else is text. ``on``, ``no``,
+``12:30``, ``1_000`` and dates are text, as the schema has it. Numbers with leading zeros (``010``) are text
+here, although the schema reads them as decimal: readers of other YAML versions take them for octal, and those who
+write them mean a code, not a quantity.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass, field
 
-from situ.catalogue import DOCUMENT_TOO_LARGE, KEY_NOT_TEXT, NAME_TWICE, TOO_MANY_PROBLEMS
-from situ.documents.nodes import Document, Mapping, Node, Scalar, Sequence
-from situ.documents.source import Limits, Source
-from situ.errors import Location, Problem
+from situ.lang.catalogue import DOCUMENT_TOO_LARGE, KEY_NOT_TEXT, NAME_TWICE, TOO_MANY_PROBLEMS
+from situ.lang.documents.nodes import Document, DocumentLimits, MappingNode, Node, ScalarNode, SequenceNode, SourceText
+from situ.lang.problems import Location, Problem
+
+_WORDS: dict[str, bool | None] = {
+    "": None, "~": None, "null": None, "Null": None, "NULL": None,
+    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
+}  # fmt: skip
+_WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]*)|0o[0-7]+|0x[0-9a-fA-F]+")
+_FRACTION = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_NUMBER_STARTS = frozenset("+-.0123456789")
+
+# More digits than any number Situ computes with; converting a text of megabytes would take minutes.
+_LONGEST_NUMBER = 400
+
+
+def resolve(text: str) -> str | int | float | bool | None:
+    """The value of plain text. What looks like a number but is none we can hold stays text."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in _NUMBER_STARTS or len(text) > _LONGEST_NUMBER:
+        return text
+    if _WHOLE.fullmatch(text):
+        return int(text, 0)
+    if _FRACTION.fullmatch(text) and math.isfinite(number := float(text)):
+        return number
+    return text
+
+
+def looks_numeric(text: str) -> bool:
+    """Whether plain text is written as a number, even one too large to hold or not finite."""
+    return any(form.fullmatch(text) for form in (_WHOLE, _FRACTION, _NOT_FINITE))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Assembles nodes from the parts a parser meets, without recursion and within the limits.
+#
+# Every format drives the same builder, so that depth, number of values, keys given twice and the number of problems
+# are bounded in one place. Must not know: any syntax.
 
 
 class Stop(Exception):
@@ -23,17 +63,17 @@ class _Open:
     """A list or mapping whose end has not come yet."""
 
     start: int
-    under: Scalar | None
-    entries: dict[str, tuple[Scalar, Node]] | None  # None: it is a list
+    under: ScalarNode | None
+    entries: dict[str, tuple[ScalarNode, Node]] | None  # None: it is a list
     items: list[Node] = field(default_factory=list)
-    key: Scalar | None = None  # the key whose value comes next
+    key: ScalarNode | None = None  # the key whose value comes next
     dropped: bool = False  # the value that comes next has no usable key
 
 
 class Builder:
     """Takes parts in document order; :meth:`document` gives the result at any time."""
 
-    def __init__(self, source: Source, limits: Limits) -> None:
+    def __init__(self, source: SourceText, limits: DocumentLimits) -> None:
         self._source = source
         self._limits = limits
         self._problems: list[Problem] = []
@@ -60,7 +100,7 @@ class Builder:
         return Stop()
 
     def document(self) -> Document:
-        empty = Scalar("", None, "", self._source, 0, 0)
+        empty = ScalarNode("", None, "", self._source, 0, 0)
         root = None if self._uncertain else self._root or empty
         return Document(file=self._source.file, root=root, problems=tuple(self._problems))
 
@@ -73,7 +113,7 @@ class Builder:
         inside = self._stack[-1]
         return inside.entries is not None and inside.key is None and not inside.dropped
 
-    def scalar(self, scalar: Scalar) -> None:
+    def scalar(self, scalar: ScalarNode) -> None:
         self._count(scalar.start)
         if self.expects_key:
             self._key(scalar)
@@ -90,9 +130,9 @@ class Builder:
         done = self._stack.pop()
         node: Node
         if done.entries is None:
-            node = Sequence(tuple(done.items), done.under, self._source, done.start, end)
+            node = SequenceNode(tuple(done.items), done.under, self._source, done.start, end)
         else:
-            node = Mapping(tuple(done.entries.values()), done.under, self._source, done.start, end)
+            node = MappingNode(tuple(done.entries.values()), done.under, self._source, done.start, end)
         if self.expects_key:
             self.drop_key(node.location, found="a list" if done.entries is None else "a mapping")
         else:
@@ -103,7 +143,7 @@ class Builder:
         self._stack[-1].dropped = True
         self.report(KEY_NOT_TEXT(location, found=found))
 
-    def _open(self, start: int, entries: dict[str, tuple[Scalar, Node]] | None) -> None:
+    def _open(self, start: int, entries: dict[str, tuple[ScalarNode, Node]] | None) -> None:
         self._count(start)
         if len(self._stack) >= self._limits.depth:
             remedy = "Nest less: no file of a project needs this depth."
@@ -120,7 +160,7 @@ class Builder:
         place = self._source.location(start)
         return self.refuse(DOCUMENT_TOO_LARGE(place, much=much, most=most, unit=unit, remedy=remedy))
 
-    def _key(self, key: Scalar) -> None:
+    def _key(self, key: ScalarNode) -> None:
         inside = self._stack[-1]
         if not isinstance(key.value, str):
             self.drop_key(key.location, found=f"`{key.text}`" if key.text else "nothing")

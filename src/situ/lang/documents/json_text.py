@@ -11,12 +11,10 @@ import json
 import re
 from contextlib import suppress
 
-from situ.catalogue import JSON_SYNTAX, NUMBER_OUT_OF_RANGE
-from situ.documents.builder import Builder, Stop
-from situ.documents.core_schema import resolve
-from situ.documents.nodes import Document, Scalar
-from situ.documents.source import Limits, Source, read_source
-from situ.errors import Problem
+from situ.lang.catalogue import JSON_SYNTAX, NUMBER_OUT_OF_RANGE
+from situ.lang.documents.builder import Builder, Stop, resolve
+from situ.lang.documents.nodes import Document, DocumentLimits, ScalarNode, SourceText, read_source
+from situ.lang.problems import Problem
 
 _WHITE = re.compile(r"[ \t\n\r]*")
 _STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*')
@@ -27,7 +25,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _NUMBER_STARTS = frozenset("-0123456789")
 
 
-def parse_json(data: str | bytes, file: str, limits: Limits = Limits(), *, first: int = 1) -> Document:  # noqa: B008
+def parse_json(data: str | bytes, file: str, limits: DocumentLimits = DocumentLimits(), *, first: int = 1) -> Document:  # noqa: B008
     """Read one JSON document. Whatever the text, the answer is nodes or problems, never an exception.
 
     ``first`` is the line of the file in which it begins.
@@ -42,7 +40,7 @@ def parse_json(data: str | bytes, file: str, limits: Limits = Limits(), *, first
 
 
 class _Parser:
-    def __init__(self, source: Source, builder: Builder) -> None:
+    def __init__(self, source: SourceText, builder: Builder) -> None:
         self._source = source
         self._text = source.text
         self._builder = builder
@@ -142,7 +140,7 @@ class _Parser:
         if _SURROGATE.search(text):
             remedy = "Write both halves of a surrogate pair, or the character itself."
             raise self._refuse("half of a surrogate pair is no character", remedy)
-        self._builder.scalar(Scalar(text, text, '"', self._source, self._index, after + 1))
+        self._builder.scalar(ScalarNode(text, text, '"', self._source, self._index, after + 1))
         self._index = after + 1
 
     def _bad_string(self, after: int) -> Stop:
@@ -158,7 +156,7 @@ class _Parser:
         )
 
     def _scalar(self, text: str, value: str | float | bool | None, after: int) -> None:
-        self._builder.scalar(Scalar(text, value, "", self._source, self._index, after))
+        self._builder.scalar(ScalarNode(text, value, "", self._source, self._index, after))
         self._index = after
 
     def _skip_white(self) -> None:

@@ -1,18 +1,107 @@
-"""Where each character of a scalar was written.
+"""The text of one document and the places in it.
 
-Between the file and a scalar's text lie escapes, folded lines and stripped indentation. This module
-walks the raw text again, the way the YAML scanner does, and notes for every character of the result
-the index it came from. Every walk is checked against the text the scanner gave: a place is either
-exact or not claimed at all.
+Owns decoding, the limits on what is read at all, and the way from a character's index to a
+:class:`~situ.lang.problems.Location`. Knows nothing of YAML, JSON or nodes, and reads no file.
 """
 
 from __future__ import annotations
 
+import codecs
+import json
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, TypeAlias, assert_never
 
-from situ.documents.source import LINE_BREAK
+from situ.lang.catalogue import DOCUMENT_TOO_LARGE, NOT_UTF8
+from situ.lang.problems import Location, Problem
+
+LINE_BREAK = re.compile(r"\r\n|\n|\r")
+
+_DEEPEST = 128
+_OTHER_MARKS = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentLimits:
+    """How much of a document is read before it is refused; what is refused costs no more than this."""
+
+    size: int = 4 * 1024 * 1024
+    depth: int = 64
+    nodes: int = 200_000
+    problems: int = 100
+
+    def __post_init__(self) -> None:
+        # Walks over nodes, ours and those of every loader, recurse: the depth must fit the stack.
+        if not 1 <= self.depth <= _DEEPEST:
+            raise ValueError(f"a depth from 1 to {_DEEPEST}, not {self.depth}")
+
+
+@dataclass(frozen=True, eq=False)
+class SourceText:
+    """A document's text. Lines are split when the first place is asked for, and shared by all places."""
+
+    file: str
+    text: str
+    first: int = 1
+    """The number of its first line: it may be a part of a file."""
+
+    @cached_property
+    def _lines(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        starts, lines, start = [0], [], 0
+        for found in LINE_BREAK.finditer(self.text):
+            lines.append(self.text[start : found.start()])
+            start = found.end()
+            starts.append(start)
+        lines.append(self.text[start:])
+        return tuple(starts), tuple(lines)
+
+    def location(self, start: int, end: int | None = None) -> Location:
+        """The place of ``text[start:end]``; what reaches beyond the first line is cut off there."""
+        starts, lines = self._lines
+        line = bisect_right(starts, start) - 1
+        text = lines[line]
+        column = start - starts[line]
+        length = 1 if end is None else min(end - start, len(text) - column)
+        return Location(file=self.file, line=line + self.first, column=column + 1, length=max(1, length), text=text)
+
+
+def read_source(data: str | bytes, file: str, limits: DocumentLimits, first: int = 1) -> SourceText | Problem:
+    """The source of a document, without a byte order mark; or why there is none. It begins in line ``first``."""
+    if len(data) > limits.size:
+        unit = "characters" if isinstance(data, str) else "bytes"
+        place = Location(file=file, line=first) if first > 1 else Location(file=file)
+        return DOCUMENT_TOO_LARGE(
+            place, much="large", most=limits.size, unit=unit, remedy="Split it into several files."
+        )
+    if isinstance(data, str):
+        return SourceText(file, data.removeprefix("\ufeff"), first)
+    try:
+        return SourceText(file, data.decode("utf-8").removeprefix("\ufeff"), first)
+    except UnicodeDecodeError as error:
+        return _not_utf8(data, file, error.start, first)
+
+
+def _not_utf8(data: bytes, file: str, index: int, first: int) -> Problem:
+    likely = next((name for mark, name in _OTHER_MARKS if data.startswith(mark)), "")
+    shown = SourceText(file, data.decode("utf-8", errors="replace"), first)
+    place = shown.location(len(data[:index].decode("utf-8")))
+    return NOT_UTF8(place, byte=f"0x{data[index]:02X}", likely=likely)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Where each character of a scalar was written.
+#
+# Between the file and a scalar's text lie escapes, folded lines and stripped indentation. This module walks the raw
+# text again, the way the YAML scanner does, and notes for every character of the result the index it came from. Every
+# walk is checked against the text the scanner gave: a place is either exact or not claimed at all.
 
 Style: TypeAlias = Literal["", "'", '"', "|", ">"]
 
@@ -186,3 +275,160 @@ def _unescape(found: re.Match[str]) -> str:
 def _end(pattern: re.Pattern[str], raw: str, index: int) -> int:
     found = pattern.match(raw, index)
     return found.end() if found else index
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Values that know where they were written.
+#
+# A document is a tree of three kinds of node: a :class:`Scalar` (one value), a :class:`Sequence` (a list) and a
+# :class:`Mapping` (names with values). Nodes are the same whichever format they were written in. Places travel along
+# and do not count in equality; they are worked out when asked for.
+#
+# Must not know: what any key means (the loaders do), where files come from.
+
+Value: TypeAlias = str | int | float | bool | None
+
+
+class Piece(NamedTuple):
+    """A stretch of a substituted text and the stretch of the written text it comes from."""
+
+    start: int
+    written_start: int
+    written_end: int
+    verbatim: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarNode:
+    """One value: the ``text`` after unescaping and folding, and the ``value`` it stands for.
+
+    A style of ``""`` is a plain scalar, which may stand for a number, a boolean or nothing; all
+    others are always text. ``written`` is the scalar as it stands in the file, if references to
+    the environment were replaced in this one.
+    """
+
+    text: str
+    value: Value
+    style: Style = field(compare=False)
+    source: SourceText = field(compare=False, repr=False)
+    start: int = field(compare=False, repr=False)
+    end: int = field(compare=False, repr=False)
+    written: ScalarNode | None = field(default=None, compare=False, repr=False)
+    pieces: tuple[Piece, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def quoted(self) -> bool:
+        return self.style != ""
+
+    @property
+    def substituted(self) -> bool:
+        return self.written is not None
+
+    @property
+    def location(self) -> Location:
+        return self.source.location(self.start, self.end)
+
+    def locate(self, offset: int, length: int = 1) -> Location:
+        """The place in the file of ``text[offset:offset + length]``; the end of the text is a place, too."""
+        offset = min(max(offset, 0), len(self.text))
+        last = min(offset + max(length, 1), len(self.text))
+        if self.written is not None:
+            return self.written.locate(*_written_stretch(self.pieces, offset, last))
+        places = place_map(self.source.text[self.start : self.end], self.style, self.text)
+        if places is None:
+            return self.location
+        return self.source.location(self.start + places[offset], self.start + places[last])
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceNode:
+    """A list of nodes; ``under`` is the key it stands under, if any."""
+
+    items: tuple[Node, ...]
+    under: ScalarNode | None = field(compare=False, repr=False)
+    source: SourceText = field(compare=False, repr=False)
+    start: int = field(compare=False, repr=False)
+    end: int = field(compare=False, repr=False)
+
+    @property
+    def location(self) -> Location:
+        return self.source.location(self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class MappingNode:
+    """Names with values in the order written, each name once; ``under`` is the key it stands under, if any."""
+
+    entries: tuple[tuple[ScalarNode, Node], ...]
+    under: ScalarNode | None = field(compare=False, repr=False)
+    source: SourceText = field(compare=False, repr=False)
+    start: int = field(compare=False, repr=False)
+    end: int = field(compare=False, repr=False)
+    _by_name: dict[str, tuple[ScalarNode, Node]] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_name", {entry[0].text: entry for entry in self.entries})
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._by_name
+
+    def get(self, name: str) -> Node | None:
+        entry = self._by_name.get(name)
+        return entry[1] if entry else None
+
+    def key(self, name: str) -> ScalarNode | None:
+        """The key of that name, for its place."""
+        entry = self._by_name.get(name)
+        return entry[0] if entry else None
+
+    @property
+    def location(self) -> Location:
+        return self.source.location(self.start, self.end)
+
+
+Node: TypeAlias = ScalarNode | SequenceNode | MappingNode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """What was read: ``root`` is None exactly when the text has no certain meaning, and then there are problems.
+
+    There may be problems with a root, too: it holds what can still be checked, so that all
+    problems of a file are reported at once. An empty document has a root that is nothing.
+    """
+
+    file: str
+    root: Node | None
+    problems: tuple[Problem, ...] = ()
+
+
+def placed(value: Any, at: ScalarNode) -> Node:
+    """Plain Python values as a node, all of which stands where ``at`` does."""
+    if isinstance(value, dict):
+        entries = tuple((replace(at, text=key, value=key), placed(each, at)) for key, each in value.items())
+        return MappingNode(entries, None, at.source, at.start, at.end)
+    if isinstance(value, list):
+        return SequenceNode(tuple(placed(each, at) for each in value), None, at.source, at.start, at.end)
+    return replace(at, text=value if isinstance(value, str) else json.dumps(value), value=value)
+
+
+def to_data(node: Node) -> Any:
+    """The node as plain Python values: dicts, lists, text, numbers, booleans and None."""
+    match node:
+        case ScalarNode():
+            return node.value
+        case SequenceNode():
+            return [to_data(item) for item in node.items]
+        case MappingNode():
+            return {key.text: to_data(value) for key, value in node.entries}
+        case _:
+            assert_never(node)
+
+
+def _written_stretch(pieces: tuple[Piece, ...], start: int, end: int) -> tuple[int, int]:
+    """Offset and length in the written text for a stretch of the substituted one."""
+    first = pieces[bisect_right(pieces, start, key=lambda piece: piece.start) - 1]
+    if not first.verbatim:
+        return first.written_start, first.written_end - first.written_start
+    offset = first.written_start + start - first.start
+    return offset, min(max(end - start, 1), max(first.written_end - offset, 1))

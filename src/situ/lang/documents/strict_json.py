@@ -13,12 +13,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from situ.catalogue import EVENT_LIMIT, NOT_JSON
-from situ.errors import Problem, SituError
+from situ.lang.catalogue import EVENT_LIMIT, NOT_JSON
+from situ.lang.problems import Problem, SituError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class JsonLimits:
     """How much is read before it is refused."""
 
     event: int = 1024 * 1024
@@ -31,10 +31,10 @@ class Limits:
     """Objects and lists inside each other."""
 
 
-LIMITS = Limits()
+JSON_LIMITS = JsonLimits()
 
 
-class _Refused(ValueError):
+class _NotStrictJson(ValueError):
     """Raised by the hooks; json passes it through. ``token`` is what is refused, as it stands in the text."""
 
     def __init__(self, reason: str, token: str = "") -> None:
@@ -42,7 +42,7 @@ class _Refused(ValueError):
         self.token = token
 
 
-def read_json(text: str, depth: int = LIMITS.depth) -> Any:
+def read_json(text: str, depth: int = JSON_LIMITS.depth) -> Any:
     """The value a JSON text stands for; :class:`SituError` with E701 or E704 if it is none or too deep."""
     if text.count("{") + text.count("[") > depth:
         _check_depth(text, depth)
@@ -50,7 +50,7 @@ def read_json(text: str, depth: int = LIMITS.depth) -> Any:
         value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise SituError(_not_json(f"{error.msg[:1].lower()}{error.msg[1:]}", text, error.pos)) from None
-    except _Refused as error:
+    except _NotStrictJson as error:
         raise SituError(_not_json(str(error), text, _outside_strings(text, error.token))) from None
     except ValueError:
         # The only other one: Python makes no integer of more than some thousand digits.
@@ -147,13 +147,15 @@ def _not_json(reason: str, text: str, position: int) -> Problem:
 
 
 def _constant(name: str) -> NoReturn:
-    raise _Refused(f"{name} is no number in JSON", name)
+    raise _NotStrictJson(f"{name} is no number in JSON", name)
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if number - number != 0.0:
-        raise _Refused(f"the number {text[:40]} is beyond the range of a double", text if len(text) <= 100 else "")
+        raise _NotStrictJson(
+            f"the number {text[:40]} is beyond the range of a double", text if len(text) <= 100 else ""
+        )
     return number
 
 
@@ -161,7 +163,7 @@ def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
         [(twice, _)] = Counter(key for key, _ in pairs).most_common(1)
-        raise _Refused(f"the key {json.dumps(twice[:60])} stands twice in one object")
+        raise _NotStrictJson(f"the key {json.dumps(twice[:60])} stands twice in one object")
     return result
 
 

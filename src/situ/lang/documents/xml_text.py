@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from situ.catalogue import DOCUMENT_TOO_LARGE, XML_NOT_UNDERSTOOD
-from situ.documents.nodes import Scalar
-from situ.documents.source import Limits, Source, read_source
-from situ.errors import Location, Problem
+from situ.lang.catalogue import DOCUMENT_TOO_LARGE, XML_NOT_UNDERSTOOD
+from situ.lang.documents.nodes import DocumentLimits, ScalarNode, SourceText, read_source
+from situ.lang.problems import Location, Problem
 
 _DECLARATION = re.compile(r"""\s*<\?xml\s[^>]*?(?:\bencoding\s*=\s*["']([^"']*)["'][^>]*?)?\?>""")
 _ATTRIBUTE = re.compile(r"""\s+([^\s=<>/"']+)\s*=\s*("[^"]*"|'[^']*')""")
@@ -28,10 +27,10 @@ class Element:
     """One element: its attributes with their names, its elements, and what text it has, without blanks around it."""
 
     name: str
-    attributes: Mapping[str, tuple[Scalar, Scalar]]
+    attributes: Mapping[str, tuple[ScalarNode, ScalarNode]]
     children: tuple[Element, ...]
-    text: Scalar
-    source: Source = field(compare=False, repr=False)
+    text: ScalarNode
+    source: SourceText = field(compare=False, repr=False)
     start: int = field(compare=False, repr=False)
     end: int = field(compare=False, repr=False)
     """Where its first tag begins and ends."""
@@ -40,7 +39,7 @@ class Element:
     def location(self) -> Location:
         return self.source.location(self.start, self.end)
 
-    def get(self, name: str) -> Scalar | None:
+    def get(self, name: str) -> ScalarNode | None:
         entry = self.attributes.get(name)
         return entry[1] if entry else None
 
@@ -49,16 +48,16 @@ class Element:
 class Elements:
     """What was read: nothing at all if there are problems."""
 
-    source: Source
+    source: SourceText
     elements: tuple[Element, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
-def parse_xml(data: str | bytes, file: str, limits: Limits = Limits()) -> Elements:  # noqa: B008
+def parse_xml(data: str | bytes, file: str, limits: DocumentLimits = DocumentLimits()) -> Elements:  # noqa: B008
     """Read the elements of a text. Whatever it is, the answer is elements or problems, never an exception."""
     source = read_source(data, file, limits)
     if isinstance(source, Problem):
-        return Elements(source=Source(file, ""), problems=(source,))
+        return Elements(source=SourceText(file, ""), problems=(source,))
     try:
         return Elements(source=source, elements=_Parsing(source, limits).run())
     except _Refused as refused:
@@ -74,7 +73,7 @@ class _Refused(Exception):
 @dataclass(slots=True)
 class _Open:
     name: str
-    attributes: dict[str, tuple[Scalar, Scalar]]
+    attributes: dict[str, tuple[ScalarNode, ScalarNode]]
     start: int
     end: int
     children: list[Element] = field(default_factory=list)
@@ -82,7 +81,7 @@ class _Open:
 
 
 class _Parsing:
-    def __init__(self, source: Source, limits: Limits) -> None:
+    def __init__(self, source: SourceText, limits: DocumentLimits) -> None:
         self._source, self._limits = source, limits
         self._skipped = self._after_declaration()
         self._data = source.text[self._skipped :].encode("utf-8", errors="surrogatepass")
@@ -129,8 +128,8 @@ class _Parsing:
         while found := _ATTRIBUTE.match(self._source.text, index):
             key, value = found[1], values[found[1]]
             attributes[key] = (
-                Scalar(key, key, "", self._source, *found.span(1)),
-                Scalar(value, value, '"' if found[2][0] == '"' else "'", self._source, *found.span(2)),
+                ScalarNode(key, key, "", self._source, *found.span(1)),
+                ScalarNode(value, value, '"' if found[2][0] == '"' else "'", self._source, *found.span(2)),
             )
             index = found.end()
         closing = _TAG_END.match(self._source.text, index)
@@ -152,13 +151,13 @@ class _Parsing:
             )
         )
 
-    def _content(self, done: _Open) -> Scalar:
+    def _content(self, done: _Open) -> ScalarNode:
         """The text of an element; its place is exact where it is written as it is meant."""
         text = "".join(done.chunks)
         start, end = done.end, max(done.end, self._here())
         if self._source.text[start:end] == text:
             start, end = start + len(text) - len(text.lstrip()), max(start, end - len(text) + len(text.rstrip()))
-        return Scalar(text.strip(), text.strip(), "", self._source, min(start, end), end)
+        return ScalarNode(text.strip(), text.strip(), "", self._source, min(start, end), end)
 
     def _text(self, chunk: str) -> None:
         self._stack[-1].chunks.append(chunk)

@@ -1,35 +1,159 @@
-"""The files of ``functions/`` → the functions of a project, each checked against its signature.
+"""What the files of ``functions/`` say, before anything is looked up or checked.
 
-Two kinds. A function of several parameters works with units, and filters can call it. A *conversion* turns one value,
-``value``, into another; numbers in it are plain, for it is what says how one unit becomes another.
-Functions may call each other in any order, over all files, but not in a circle.
+From the nodes of ``functions:`` this module makes declarations: names that can be used, signatures taken apart,
+expressions as text, each with its place.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from situ.catalogue import DECLARED_TWICE, FUNCTION_CYCLE, FUNCTION_INVALID
-from situ.documents import Document, parse_json
-from situ.errors import Location, Problem, Problems, SituError
-from situ.expr.declare import CALL, FunctionText, declare_functions
-from situ.expr.faults import NO_FAULTS, Faults
-from situ.expr.limits import DEFAULT_LIMITS, Limits
-from situ.expr.results import check_result
-from situ.expr.scope import Definition, Scope, Variable, envelope
-from situ.expr.signature import SignatureText, print_signature
-from situ.expr.spelling import spell
-from situ.expr.syntax import Syntax, parse_syntax
-from situ.expr.tree import Node as ExpressionNode
-from situ.types.lookup import Lookup
-from situ.types.model import Struct
-from situ.types.order import dependency_order
-from situ.types.syntax import AttributeText
-from situ.types.table import Types
+from situ.lang.catalogue import BAD_NAME, DECLARED_TWICE, FUNCTION_CYCLE, FUNCTION_INVALID
+from situ.lang.documents import Document, MappingNode, Node, Reader, ScalarNode, parse_json
+from situ.lang.expr.checker.check import check_result
+from situ.lang.expr.faults import NO_FAULTS, Faults
+from situ.lang.expr.functions.table import FORMS, FUNCTIONS, SYNONYMS
+from situ.lang.expr.limits import DEFAULT_LIMITS, ExpressionLimits
+from situ.lang.expr.scope import (
+    Definition,
+    NameScope,
+    SignatureText,
+    Variable,
+    envelope,
+    parse_signature,
+    print_signature,
+    split_definition,
+)
+from situ.lang.expr.syntax import KEYWORDS, Locate, Syntax, parse_syntax, spell
+from situ.lang.expr.tree import Node as ExpressionNode
+from situ.lang.problems import Location, Problem, Problems, SituError
+from situ.lang.types.declaration import is_nothing
+from situ.lang.types.dependency_order import dependency_order
+from situ.lang.types.lookup import Lookup
+from situ.lang.types.model import LONGEST_NAME, AttributeText, Struct
+from situ.lang.types.table import Types
+
+FUNCTION_KEYS = ("signature", "expr")
+"""The keys of a function's long form, all required."""
+
+CALL = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)[`\"]?\s*\(")
+"""What may be a call, if it does not stand in a text."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FORM_NAMES = {name for form, _, _ in FORMS for name in CALL.findall(form)}
+_RESERVED = {*FUNCTIONS, *SYNONYMS, *_FORM_NAMES, "if", "identity", *(word.lower() for word in KEYWORDS)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionText:
+    """A function taken apart: its signature, and its expression with its place."""
+
+    name: str
+    signature: SignatureText
+    expression: str
+    locate: Locate
+
+
+def declare_functions(documents: Iterable[Document], problems: Problems) -> dict[str, FunctionText | None]:
+    """The functions by name, each name once; None stands for one whose text is not understood."""
+    declared = _each_once(_declarations(documents, Reader(problems)), problems)
+    return {name: _write_out(each, problems) for name, each in declared.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Declaration:
+    key: ScalarNode
+    body: Node
+    read: Reader
+
+    @property
+    def name(self) -> str:
+        return self.key.text
+
+
+def _declarations(documents: Iterable[Document], read: Reader) -> Iterator[_Declaration]:
+    for document in documents:
+        if document.root is not None and is_nothing(document.root):
+            read.problems.extend(document.problems)
+            continue
+        fields = read.document(document, optional=("functions",))
+        node = fields.node("functions") if fields is not None else None
+        if fields is None or node is None or is_nothing(node):
+            continue
+        for key, body in fields.entries("functions"):
+            if has_free_name(key, read.problems):
+                yield _Declaration(key, body, read)
+
+
+def has_free_name(key: ScalarNode, problems: Problems) -> bool:
+    """Whether a function can be called like this; if not, that is a problem."""
+    if not _NAME.fullmatch(key.text) or len(key.text) > LONGEST_NAME:
+        reason = "it is not made of letters, digits and `_`, or begins with a digit"
+    elif key.text.lower() in _RESERVED:
+        reason = "the expression language has that word already"
+    else:
+        return True
+    remedy = "Choose another name."
+    problems.add(BAD_NAME(key.location, name=key.text, what="a function", reason=reason, remedy=remedy))
+    return False
+
+
+def _each_once(declarations: Iterable[_Declaration], problems: Problems) -> dict[str, _Declaration]:
+    """By name. Calls do not tell capitals from small letters, so names must differ in more."""
+    result: dict[str, _Declaration] = {}
+    firsts: dict[str, _Declaration] = {}
+    for each in declarations:
+        first = firsts.setdefault(each.name.lower(), each)
+        if first is each:
+            result[each.name] = each
+        else:
+            where = str(first.key.location)
+            problems.add(DECLARED_TWICE(each.key.location, what="The function", name=each.name, first=where))
+    return result
+
+
+def _write_out(declaration: _Declaration, problems: Problems) -> FunctionText | None:
+    try:
+        if isinstance(declaration.body, MappingNode):
+            return _long_form(declaration, declaration.body)
+        scalar = declaration.read.scalar(declaration.body)
+        return None if scalar is None else _short_form(declaration.name, scalar)
+    except SituError as error:
+        problems.extend(error.problems)
+        return None
+
+
+def _short_form(name: str, scalar: ScalarNode) -> FunctionText:
+    end, start = split_definition(scalar.text, scalar.locate)
+    return FunctionText(
+        name=name,
+        signature=parse_signature(scalar.text[:end], scalar.locate),
+        expression=scalar.text[start:],
+        locate=lambda offset, length: scalar.locate(start + offset, length),
+    )
+
+
+def _long_form(declaration: _Declaration, body: MappingNode) -> FunctionText | None:
+    fields = declaration.read.fields(body, required=FUNCTION_KEYS)
+    signature = fields.scalar("signature") if fields is not None else None
+    expression = fields.scalar("expr") if fields is not None else None
+    parsed = None if signature is None else parse_signature(signature.text, signature.locate)
+    if parsed is None or expression is None:
+        return None
+    return FunctionText(name=declaration.name, signature=parsed, expression=expression.text, locate=expression.locate)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The files of ``functions/`` → the functions of a project, each checked against its signature.
+#
+# Two kinds. A function of several parameters works with units, and filters can call it. A *conversion* turns one
+# value, ``value``, into another; numbers in it are plain, for it is what says how one unit becomes another. Functions
+# may call each other in any order, over all files, but not in a circle.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +190,7 @@ def load_functions(
     types: Types,
     problems: Problems,
     *,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: ExpressionLimits = DEFAULT_LIMITS,
     faults: Faults = NO_FAULTS,
 ) -> Functions:
     """Read and check what all these documents declare together; what is wrong is reported and left out."""
@@ -103,7 +227,7 @@ def functions_as_json(functions: Mapping[str, Function]) -> dict[str, Any]:
     return {name: {"signature": each.signature, "expr": each.text} for name, each in sorted(functions.items())}
 
 
-def functions_from_json(value: Any, types: Types, limits: Limits) -> Mapping[str, Function]:
+def functions_from_json(value: Any, types: Types, limits: ExpressionLimits) -> Mapping[str, Function]:
     """The functions that :func:`functions_as_json` gave; ValueError for what it cannot have given."""
     if not isinstance(value, dict):
         raise ValueError(f"these are no functions: {value!r}")
@@ -118,7 +242,9 @@ def functions_from_json(value: Any, types: Types, limits: Limits) -> Mapping[str
 # ── in which order ────────────────────────────────────────────────────────────────────────────────
 
 
-def _in_order(whole: Mapping[str, FunctionText], limits: Limits, problems: Problems) -> tuple[list[str], set[str]]:
+def _in_order(
+    whole: Mapping[str, FunctionText], limits: ExpressionLimits, problems: Problems
+) -> tuple[list[str], set[str]]:
     """The functions, those that are called first; and the names of those that call themselves."""
     by_fold = {name.lower(): name for name in whole}
     calls = {name: _calls(each, by_fold, limits) for name, each in whole.items()}
@@ -132,7 +258,7 @@ def _in_order(whole: Mapping[str, FunctionText], limits: Limits, problems: Probl
     return order, circular
 
 
-def _calls(each: FunctionText, by_fold: Mapping[str, str], limits: Limits) -> dict[str, Location]:
+def _calls(each: FunctionText, by_fold: Mapping[str, str], limits: ExpressionLimits) -> dict[str, Location]:
     """Which functions of the project are called, and where. Most call none, and are not parsed for it."""
     if not any(found.lower() in by_fold for found in CALL.findall(each.expression)):
         return {}
@@ -202,16 +328,16 @@ def _scope(
     parameters: tuple[tuple[str, Variable], ...],
     types: Types,
     functions: Mapping[str, Definition],
-    limits: Limits,
+    limits: ExpressionLimits,
     *,
     converts: bool,
-) -> Scope:
+) -> NameScope:
     """Parameters by their names; a conversion also sees the envelope, but not what may be absent from it."""
     variables = dict(parameters)
     if converts:
         known = envelope(types.units).attributes
         variables["event"] = Variable(type=Struct("", tuple(each for each in known if not each.optional)))
-    return Scope(
+    return NameScope(
         variables=variables,
         types=types,
         units=types.units,

@@ -11,13 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from situ.catalogue import TYPE_NOT_AVAILABLE, UNKNOWN_NAME, UNKNOWN_TYPE, WRONG_TYPE, WRONG_UNIT
-from situ.documents import Document, Node, Scalar
-from situ.documents import Mapping as MappingNode
-from situ.errors import Problem
-from situ.types.model import ListOf, Struct, Type, plain
-from situ.types.table import Types
-from situ.units import NO_UNIT
+from situ.lang.catalogue import TYPE_NOT_AVAILABLE, UNKNOWN_NAME, UNKNOWN_TYPE, WRONG_TYPE, WRONG_UNIT
+from situ.lang.documents import Document, MappingNode, Node, ScalarNode
+from situ.lang.problems import Problem
+from situ.lang.types.model import ListOf, Struct, Type, plain
+from situ.lang.types.table import Types
+from situ.lang.units import NO_UNIT
 
 _GIVEN = re.compile(r"an attribute `(\w+)`")
 """How a struct is said to have an attribute that its declared type has not."""
@@ -82,7 +81,7 @@ def find_faults(documents: Iterable[Document], types: Types) -> Faults:
     return Faults(types=frozenset(missing), attributes=MappingProxyType(lost), without_unit=frozenset(unitless))
 
 
-def _declarations(documents: Iterable[Document]) -> Iterator[tuple[Scalar, Node]]:
+def _declarations(documents: Iterable[Document]) -> Iterator[tuple[ScalarNode, Node]]:
     for document in documents:
         if isinstance(document.root, MappingNode):
             for section in ("types", "events"):
@@ -94,7 +93,7 @@ def _declarations(documents: Iterable[Document]) -> Iterator[tuple[Scalar, Node]
 def _has_unit(node: Node) -> bool:
     if isinstance(node, MappingNode):
         return "unit" in node
-    return isinstance(node, Scalar) and len(node.text.removeprefix("optional ").split()) > 1
+    return isinstance(node, ScalarNode) and len(node.text.removeprefix("optional ").split()) > 1
 
 
 def _reached(used: Iterable[Type]) -> Iterator[str]:

@@ -10,10 +10,10 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from situ.expr import runtime
-from situ.expr.namespace import NAMESPACE
-from situ.expr.overload import Overflow, Overload
-from situ.expr.tree import (
+from situ.lang.expr import runtime
+from situ.lang.expr.overload import Overflow, Overload
+from situ.lang.expr.runtime import NAMESPACE
+from situ.lang.expr.tree import (
     And,
     Apply,
     Case,
@@ -32,8 +32,8 @@ from situ.expr.tree import (
     Or,
     Read,
 )
-from situ.types.model import DOUBLE, Decimal, Type
-from situ.units import DoubleStep, convert_double
+from situ.lang.types.model import DOUBLE, Decimal, Type
+from situ.lang.units import DoubleStep, convert_double
 
 COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "=": lambda a, b: a == b,

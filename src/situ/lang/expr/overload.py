@@ -1,12 +1,4 @@
-"""How one function with given argument types runs on both engines: a row of the function table.
-
-``spark`` and ``python`` are templates over the text of the arguments, ``{0}``, ``{1}``, …, or functions that write the
-text where constant arguments shape it. They only ever receive the text of checked arguments, so nothing a user
-writes reaches an engine unread.
-
-A function that ``fails`` yields null in Spark exactly when it fails on arguments that are not null, and raises
-ArithmeticError or ValueError in Python: that is the whole contract between the table and the emitters.
-"""
+"""Values as literals of Spark SQL."""
 
 from __future__ import annotations
 
@@ -14,6 +6,36 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any
+
+from situ.lang.catalogue import NOT_IN_LANGUAGE
+from situ.lang.problems import SituError
+
+
+def spark_text(value: str) -> str:
+    """Quoted so that no character can end the literal or start an escape, whatever the session's settings."""
+    return "'" + "".join(_CHARACTERS.get(c, c) for c in value) + "'"
+
+
+# The dollar sign too: Spark would replace ${…} in the text of a query by settings of its own.
+_CHARACTERS = {"$": "\\u0024", "\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\0": "\\u0000", "\x1a": "\\u001A"}
+
+
+def spark_name(value: str) -> str:
+    """Quoted likewise. Names have no escapes, so one that Spark would replace by a setting cannot be written."""
+    if "${" in value:
+        raise SituError(NOT_IN_LANGUAGE(found=f"The name `{value}`"))
+    return "`" + value.replace("`", "``") + "`"
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# How one function with given argument types runs on both engines: a row of the function table.
+#
+# ``spark`` and ``python`` are templates over the text of the arguments, ``{0}``, ``{1}``, …, or functions that write
+# the text where constant arguments shape it. They only ever receive the text of checked arguments, so nothing a user
+# writes reaches an engine unread.
+#
+# A function that ``fails`` yields null in Spark exactly when it fails on arguments that are not null, and raises
+# ArithmeticError or ValueError in Python: that is the whole contract between the table and the emitters.
 
 
 class Overflow(IntEnum):

@@ -8,13 +8,17 @@ types, units or nulls: the emitter has settled those.
 
 from __future__ import annotations
 
+import datetime as dt
 import decimal
 import functools
+import inspect
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar
+from zoneinfo import ZoneInfo
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -263,3 +267,241 @@ def decimal_of_text(text: str, precision: int, scale: int) -> decimal.Decimal:
     if len(text) > 60 or not _DECIMAL_TEXT.fullmatch(text):
         raise ValueError("not written as a decimal number")
     return fit_decimal(decimal.Decimal(text), precision, scale)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What generated Python calls for texts.
+#
+# Like all that generated Python calls, each equals its Spark text on every input (:mod:`situ.lang.expr.runtime`).
+
+LONGEST_TEXT = 1 << 22
+
+
+def _case_pairs() -> list[tuple[str, str]]:
+    """Letters with exactly one other case, in scripts whose letters are settled: the same table for both engines."""
+    pairs = []
+    for code in (*range(0x41, 0x590), *range(0x1E00, 0x2000)):
+        small = chr(code)
+        large = small.upper()
+        if (
+            len(large) == 1
+            and large != small
+            and large.lower() == small
+            and (ord(large) < 0x590 or ord(large) >= 0x1E00)
+        ):
+            pairs.append((small, large))
+    return pairs
+
+
+CASE_PAIRS = tuple((small, large) for small, large in _case_pairs() if ord(large) < 0x2000)
+_UPPER = {ord(small): large for small, large in CASE_PAIRS}
+_LOWER = {ord(large): small for small, large in CASE_PAIRS}
+
+
+def upper(text: str) -> str:
+    return text.upper() if text.isascii() else text.translate(_UPPER)
+
+
+def lower(text: str) -> str:
+    return text.lower() if text.isascii() else text.translate(_LOWER)
+
+
+def substring(text: str, start: int, length: int = LONG_MAX) -> str:
+    """Counts from 1; a negative start counts from the end; what lies outside the text is left out."""
+    first = start - 1 if start > 0 else len(text) + start if start < 0 else 0
+    last = first + length
+    return text[max(first, 0) : max(last, 0)]
+
+
+def replace(text: str, old: str, new: str) -> str:
+    if not old:
+        return text
+    if len(text) + text.count(old) * (len(new) - len(old)) > LONGEST_TEXT:
+        raise ArithmeticError("the text would become too long")
+    return text.replace(old, new)
+
+
+def split_part(text: str, separator: str, place: int) -> str:
+    if place == 0:
+        raise ValueError("parts are counted from 1")
+    parts = text.split(separator) if separator else [text]
+    index = place - 1 if place > 0 else len(parts) + place
+    return parts[index] if 0 <= index < len(parts) else ""
+
+
+def kv(text: str, key: str, separator: str, equals: str) -> str | None:
+    prefix = key + equals
+    for part in text.split(separator):
+        if part.startswith(prefix):
+            return part[len(prefix) :]
+    return None
+
+
+def kv_of(text: str, marked: str, separator: str) -> str | None:
+    """The same for a key that is known: ``marked`` is what its part begins with behind a separator.
+
+    The separator is one character, which is not in the key; so the text need not be taken apart.
+    """
+    _, found, rest = (separator + text).partition(marked)
+    return rest.partition(separator)[0] if found else None
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What generated Python calls for instants and durations.
+#
+# Like all that generated Python calls, each equals its Spark text on every input (:mod:`situ.lang.expr.runtime`).
+
+_MICROSECOND = dt.timedelta(microseconds=1)
+LONGEST = dt.timedelta(microseconds=LONG_MAX)
+SHORTEST = dt.timedelta(microseconds=LONG_MIN)
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def micros(instant: dt.datetime) -> int:
+    return (instant - EPOCH) // _MICROSECOND
+
+
+def instant_of_micros(value: int) -> dt.datetime:
+    return EPOCH + dt.timedelta(microseconds=value)
+
+
+def from_epoch_ms(value: int) -> dt.datetime:
+    return EPOCH + dt.timedelta(milliseconds=value)
+
+
+def epoch_ms(instant: dt.datetime) -> int:
+    return micros(instant) // 1000
+
+
+def duration(value: dt.timedelta) -> dt.timedelta:
+    if not SHORTEST <= value <= LONGEST:
+        raise ArithmeticError("beyond the range of duration")
+    return value
+
+
+def scale_duration(value: dt.timedelta, factor: float) -> dt.timedelta:
+    return dt.timedelta(microseconds=truncate(finite((value // _MICROSECOND) * factor)))
+
+
+def duration_ratio(left: dt.timedelta, right: dt.timedelta) -> float:
+    return float(left // _MICROSECOND) / float(right // _MICROSECOND)
+
+
+def seconds(value: dt.timedelta) -> float:
+    return float(value // _MICROSECOND) / 1000000.0
+
+
+def local(instant: dt.datetime, zone: ZoneInfo) -> dt.datetime:
+    return instant.astimezone(zone)
+
+
+def weekday(instant: dt.datetime, zone: ZoneInfo) -> int:
+    return instant.astimezone(zone).isoweekday()
+
+
+def format_time(instant: dt.datetime, pieces: Sequence[tuple[str, str]], zone: ZoneInfo) -> str:
+    there = instant.astimezone(zone)
+    return "".join(text if field == "" else _FIELDS[field](there) for field, text in pieces)
+
+
+_FIELDS: dict[str, Callable[[dt.datetime], str]] = {
+    "yyyy": lambda t: f"{t.year:04d}",
+    "MM": lambda t: f"{t.month:02d}",
+    "dd": lambda t: f"{t.day:02d}",
+    "HH": lambda t: f"{t.hour:02d}",
+    "mm": lambda t: f"{t.minute:02d}",
+    "ss": lambda t: f"{t.second:02d}",
+    "SSS": lambda t: f"{t.microsecond // 1000:03d}",
+    "SSSSSS": lambda t: f"{t.microsecond:06d}",
+}
+
+
+def parse_time(text: str, shape: re.Pattern[str], zone: ZoneInfo) -> dt.datetime:
+    found = shape.fullmatch(text)
+    if found is None:
+        raise ValueError("does not have the form of the pattern")
+    given: dict[str, Any] = found.groupdict()
+    fraction = given.get("fraction") or "0"
+    there = dt.datetime(
+        int(given.get("yyyy") or 1970),
+        int(given.get("MM") or 1),
+        int(given.get("dd") or 1),
+        int(given.get("HH") or 0),
+        int(given.get("mm") or 0),
+        int(given.get("ss") or 0),
+        int(fraction.ljust(6, "0")),
+        tzinfo=zone,
+    )
+    return there.astimezone(dt.UTC)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What generated Python calls for places, on a plane and on the globe.
+#
+# Like all that generated Python calls, each equals its Spark text on every input (:mod:`situ.lang.expr.runtime`).
+
+
+def distance(x1: float, y1: float, x2: float, y2: float) -> float:
+    across, along = x1 - x2, y1 - y2
+    return math.sqrt(across * across + along * along)
+
+
+FARTHEST = 1e100  # beyond it the products in the polygon test could overflow
+EARTH_RADIUS = 6371008.8  # metres, mean
+RADIANS = 0.017453292519943295
+
+
+def geo_distance(lat1: float, lon1: float, lat2: float, lon2: float) -> float:
+    """Great-circle distance by the haversine formula."""
+    if not (abs(lat1) <= 90.0 and abs(lat2) <= 90.0 and abs(lon1) <= 360.0 and abs(lon2) <= 360.0):
+        raise ArithmeticError("not a place on Earth")
+    up = math.sin((lat2 - lat1) * RADIANS / 2.0)
+    side = math.sin((lon2 - lon1) * RADIANS / 2.0)
+    chord = up * up + math.cos(lat1 * RADIANS) * math.cos(lat2 * RADIANS) * (side * side)
+    return 2.0 * EARTH_RADIUS * math.asin(math.sqrt(min(1.0, chord)))
+
+
+def _near(point: Mapping[str, float | None] | None) -> bool:
+    x, y = (point["x"], point["y"]) if point is not None else (None, None)
+    return x is not None and y is not None and abs(x) <= FARTHEST and abs(y) <= FARTHEST
+
+
+def in_polygon(x: float, y: float, points: Sequence[Mapping[str, float] | None]) -> bool:
+    """Even-odd rule; of the border, the lower and left part counts as inside."""
+    if not (abs(x) <= FARTHEST and abs(y) <= FARTHEST):
+        raise ArithmeticError("too far out")
+    if not all(_near(point) for point in points):
+        raise ArithmeticError("too far out")
+    inside = False
+    corners = [point for point in points if point is not None]
+    for here, there in zip(corners, (*corners[1:], *corners[:1]), strict=True):
+        ax, ay, bx, by = here["x"], here["y"], there["x"], there["y"]
+        if (ay > y) != (by > y) and x < (bx - ax) * (y - ay) / (by - ay) + ax:
+            inside = not inside
+    return inside
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The names that the Python templates of the function table may use: the runtime, and nothing else.
+
+NAMESPACE: MappingProxyType[str, Any] = MappingProxyType(
+    {
+        "__builtins__": {
+            "abs": abs,
+            "float": float,
+            "format": format,
+            "int": int,
+            "len": len,
+            "max": max,
+            "min": min,
+            "str": str,
+        },
+        **{
+            f"_{name}": function
+            for name, function in dict(globals()).items()
+            if inspect.isfunction(function) and not name.startswith("_")
+        },
+        "_Decimal": decimal.Decimal,
+        **{f"_{name}": getattr(math, name) for name in ("sqrt", "exp", "log", "sin", "cos", "tan", "atan2")},
+    }
+)

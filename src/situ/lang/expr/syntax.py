@@ -7,19 +7,19 @@ and we do not mean is refused here, so everything behind sees :class:`Syntax` on
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from sqlglot import exp, parser, tokens
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from situ.catalogue import NOT_IN_LANGUAGE, SYNTAX, TOO_LARGE
-from situ.errors import Location, Problem, SituError
-from situ.expr.limits import DEFAULT_LIMITS, Limits
-from situ.expr.room import make_room
+from situ.lang.catalogue import NOT_IN_LANGUAGE, SYNTAX, TOO_LARGE
+from situ.lang.expr.limits import DEFAULT_LIMITS, ExpressionLimits, make_room
+from situ.lang.problems import Location, Problem, SituError
 
 KEYWORDS = "AND OR NOT IN BETWEEN CASE WHEN THEN ELSE END IS NULL TRUE FALSE LIKE ESCAPE AS".split()
 _SYMBOLS = ("||", "->", "<>", "!=", "<=", ">=", "==")
@@ -55,7 +55,7 @@ def locate_in(text: str, file: str = "expression") -> Locate:
     return locate
 
 
-def parse_syntax(text: str, locate: Locate, limits: Limits = DEFAULT_LIMITS) -> Syntax:
+def parse_syntax(text: str, locate: Locate, limits: ExpressionLimits = DEFAULT_LIMITS) -> Syntax:
     """Read an expression; :class:`SituError` with the first problem, for after one the rest cannot be trusted."""
     if len(text) > limits.characters:
         raise SituError(_too_large(locate(0, 1), "characters", limits.characters))
@@ -103,7 +103,7 @@ _ENDS_OPERAND = _CLOSING | {
 class _Reading:
     """One expression being read: its text, its places, its limits, and how much of them is used."""
 
-    def __init__(self, text: str, locate: Locate, limits: Limits) -> None:
+    def __init__(self, text: str, locate: Locate, limits: ExpressionLimits) -> None:
         self.text, self.locate, self.limits = text, locate, limits
         self.nodes = self.literals = 0
 
@@ -444,3 +444,92 @@ _HANDLERS: dict[type, Callable[[_Reading, Any, int], Syntax]] = {
     exp.Div: _binary("/"),
     exp.Mod: _binary("%"),
 }
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The canonical spelling of an expression: the same words, with blanks and capitals where we put them.
+#
+# Works on words alone, so it keeps what a person wrote: brackets, calls, ``BETWEEN``, units as they are named. Two
+# spellings of one text become one, and the meaning stays. What is not understood here is left as it is; whether the
+# text is an expression at all is :mod:`situ.lang.expr.syntax`'s business.
+
+_WORD = re.compile(
+    r"""(?P<blank>\s+)
+    | (?P<text>'(?:[^']|'')*')
+    | (?P<quoted>"(?:[^"]|"")*"|`(?:[^`]|``)*`)
+    | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)
+    | (?P<unit>\[[^\[\]]*\])
+    | (?P<name>[^\W\d]\w*|[°℃℉]\w*)
+    | (?P<sign>\|\||->|<>|!=|<=|>=|==|[-+*/%<>=(),.])
+    """,
+    re.VERBOSE,
+)
+_SYNONYMS = {"!=": "<>", "==": "="}
+_TYPED_LITERAL = {"TIMESTAMP", "DATE", "DURATION"}
+_KEYWORDS = frozenset(KEYWORDS)
+
+
+class _Word(NamedTuple):
+    kind: str
+    text: str
+
+    @property
+    def ends_operand(self) -> bool:
+        """Whether a value stands before what comes next: then ``-`` is a difference and not a sign."""
+        if self.kind == "sign":
+            return self.text == ")"
+        return self.kind != "keyword" or self.text in ("NULL", "TRUE", "FALSE", "END")
+
+
+def spell(text: str) -> str:
+    """The expression in its canonical spelling, on one line."""
+    words = _words(text)
+    if words is None:
+        return text.strip()
+    result = ""
+    before: _Word | None = None
+    sign_before = False
+    for word in words:
+        sign = word.kind == "sign" and word.text in "+-" and (before is None or not before.ends_operand)
+        if before is not None and not sign_before and _apart(before, word):
+            result += " "
+        result += word.text
+        before, sign_before = word, sign
+    return result
+
+
+def _words(text: str) -> list[_Word] | None:
+    words: list[_Word] = []
+    position = 0
+    while position < len(text):
+        found = _WORD.match(text, position)
+        if found is None or found.lastgroup is None:
+            return None
+        position = found.end()
+        if found.lastgroup != "blank":
+            words.append(_spelled(found.lastgroup, found[0], words[-1] if words else None))
+    for index, word in enumerate(words[:-1]):
+        if word.kind == "name" and word.text.upper() in _TYPED_LITERAL and words[index + 1].kind == "text":
+            words[index] = _Word("name", word.text.upper())
+    return words
+
+
+def _spelled(kind: str, text: str, before: _Word | None) -> _Word:
+    if kind == "name" and text.upper() in _KEYWORDS and (before is None or before.text not in (".", "AS")):
+        return _Word("keyword", text.upper())
+    if kind == "sign":
+        return _Word(kind, _SYNONYMS.get(text, text))
+    if kind == "unit":
+        return _Word(kind, f"[{text[1:-1].strip()}]")
+    return _Word(kind, text)
+
+
+def _apart(before: _Word, word: _Word) -> bool:
+    """Whether a blank stands between the two."""
+    if before.kind == "sign" and before.text in ("(", "."):
+        return False
+    if word.kind == "sign" and word.text in (")", ",", "."):
+        return False
+    if word.kind == "sign" and word.text == "(":
+        return before.kind not in ("name", "quoted")
+    return True

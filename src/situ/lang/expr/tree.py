@@ -26,11 +26,10 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any, cast
 
-from situ.expr.once import Remembering, once
-from situ.expr.overload import Overflow, Overload
-from situ.expr.room import make_room
-from situ.types.model import BOOLEAN, DOUBLE, Primitive, Struct, Type, plain
-from situ.units import NO_UNIT, DoubleStep, Unit, double_steps
+from situ.lang.expr.limits import Remembering, make_room, once
+from situ.lang.expr.overload import Overflow, Overload
+from situ.lang.types.model import BOOLEAN, DOUBLE, Primitive, Struct, Type, plain
+from situ.lang.units import NO_UNIT, DoubleStep, Unit, double_steps
 
 make_room()  # whoever has a tree recurses over it
 

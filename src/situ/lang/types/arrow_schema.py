@@ -8,8 +8,8 @@ from typing import assert_never
 
 import pyarrow as pa
 
-from situ.types.layout import Column, columns
-from situ.types.model import (
+from situ.lang.types.layout import Column, columns
+from situ.lang.types.model import (
     BOOLEAN,
     BYTES,
     DATE,
@@ -27,8 +27,8 @@ from situ.types.model import (
     Type,
     plain,
 )
-from situ.types.table import Types
-from situ.units import NO_UNIT
+from situ.lang.types.table import Types
+from situ.lang.units import NO_UNIT
 
 ARROW_TYPES: Mapping[Primitive, pa.DataType] = MappingProxyType(
     {

@@ -14,8 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from situ.types.arrow_schema import ARROW_TYPES
-from situ.types.model import DOUBLE, DURATION, TIMESTAMP, Decimal, ListOf, Primitive, Struct, Type, plain
+from situ.lang.types.arrow_schema import ARROW_TYPES
+from situ.lang.types.model import DOUBLE, DURATION, TIMESTAMP, Decimal, ListOf, Primitive, Struct, Type, plain
 
 _TYPES: Mapping[Primitive, pa.DataType] = MappingProxyType(
     # Functions compute with durations, whose values have a type of their own in Arrow.
@@ -34,7 +34,7 @@ _FAMILIES: tuple[Callable[[pa.DataType], bool], ...] = (
 )
 
 
-class Unfit(ValueError):
+class ArrayMismatch(ValueError):
     """An array that is not what was promised."""
 
 
@@ -61,16 +61,16 @@ def from_array(array: Any, type: Type, count: int) -> list[Any]:
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if not isinstance(array, pa.Array):
-        raise Unfit(f"it gave {_called(array)}, not an array of pyarrow")
+        raise ArrayMismatch(f"it gave {_called(array)}, not an array of pyarrow")
     if len(array) != count:
-        raise Unfit(f"it gave {len(array)} values for {count}")
+        raise ArrayMismatch(f"it gave {len(array)} values for {count}")
     expected = function_type(type)
     if not _alike(array.type, expected):
-        raise Unfit(f"it gave an array of {array.type}, not of {expected}")
+        raise ArrayMismatch(f"it gave an array of {array.type}, not of {expected}")
     try:
         cast = array if array.type == expected else array.cast(expected, safe=True)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise Unfit(f"it gave an array of {array.type}, which is none of {expected}: {error}") from None
+        raise ArrayMismatch(f"it gave an array of {array.type}, which is none of {expected}: {error}") from None
     return [_value(each, type) for each in cast.to_pylist()]
 
 
@@ -110,5 +110,5 @@ def _value(value: Any, type: Type) -> Any:
             return [_value(each, element) for each in value]
         case _:
             if bare == DOUBLE and not math.isfinite(value):
-                raise Unfit(f"it gave {value}, which is no number")
+                raise ArrayMismatch(f"it gave {value}, which is no number")
             return value.astimezone(dt.UTC) if bare == TIMESTAMP else value

@@ -2,34 +2,46 @@
 
 From the nodes of ``types:``, ``events:`` and ``units:`` this module makes declarations: names, references, texts of
 units, each with its place. Contexts and ontologies use the same notation and come through here, too. Whether the
-references lead anywhere is :mod:`situ.types.resolve`.
+references lead anywhere is :mod:`situ.lang.types.resolve`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from situ.catalogue import BAD_NAME, TYPE_SYNTAX
-from situ.documents import Fields, Mapping, Node, Reader, Scalar, Sequence, describe, to_data
-from situ.errors import SituError
-from situ.types.syntax import (
+from situ.lang.catalogue import BAD_NAME, TYPE_SYNTAX
+from situ.lang.documents import Fields, MappingNode, Node, Reader, ScalarNode, SequenceNode, describe, to_data
+from situ.lang.documents.builder import resolve
+from situ.lang.problems import SituError
+from situ.lang.types.json_codec import encode
+from situ.lang.types.model import (
     ATTRIBUTE_NAME,
     DEEPEST,
     LONGEST_NAME,
+    Attribute,
     AttributeText,
     DecimalRef,
+    ListOf,
     ListRef,
+    Named,
     NameRef,
     Place,
+    Struct,
     TypeRef,
+    format_attribute,
+    format_head,
+    format_type,
     nowhere,
+    own_attributes,
     parse_attribute,
     parse_head,
     parse_type,
 )
+from situ.lang.types.table import Types
+from situ.lang.units import NO_UNIT
 
 _UNIT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FORM = "an attribute: `[optional] TYPE [UNIT]` or `{type, unit, optional, default}`"
@@ -90,7 +102,7 @@ def declare_units(fields: Fields) -> Iterator[UnitDeclaration]:
             yield declaration
 
 
-def declare_unit(key: Scalar, node: Node, read: Reader) -> UnitDeclaration | None:
+def declare_unit(key: ScalarNode, node: Node, read: Reader) -> UnitDeclaration | None:
     """One unit with its kind; None, with the problem noted, if it is none."""
     kind = read.scalar(node)
     if not _UNIT_NAME.fullmatch(key.text) or len(key.text) > LONGEST_NAME:
@@ -105,17 +117,17 @@ def declare_unit(key: Scalar, node: Node, read: Reader) -> UnitDeclaration | Non
     return None if kind is None else UnitDeclaration(name=key.text, kind=kind.text, place=place_of(key))
 
 
-def declare_attribute(key: Scalar, node: Node, read: Reader) -> AttributeDeclaration | None:
+def declare_attribute(key: ScalarNode, node: Node, read: Reader) -> AttributeDeclaration | None:
     """One attribute in any of its forms; None, with the problems noted, if it is none."""
     if not check_attribute_name(key, read):
         return None
     try:
         match node:
-            case Mapping():
+            case MappingNode():
                 return _long_form(key, node, read)
-            case Sequence():
+            case SequenceNode():
                 text = AttributeText(type=_list(node))
-            case Scalar(value=str()):
+            case ScalarNode(value=str()):
                 text = parse_attribute(node.text, node.locate)
             case _:
                 read.wrong(node, _FORM)
@@ -126,8 +138,8 @@ def declare_attribute(key: Scalar, node: Node, read: Reader) -> AttributeDeclara
     return AttributeDeclaration(name=key.text, text=text, place=place_of(key))
 
 
-def _declare_type(key: Scalar, node: Node, read: Reader, *, event: bool) -> TypeDeclaration | None:
-    body: tuple[tuple[Scalar, Node], ...] = ()
+def _declare_type(key: ScalarNode, node: Node, read: Reader, *, event: bool) -> TypeDeclaration | None:
+    body: tuple[tuple[ScalarNode, Node], ...] = ()
     if not is_nothing(node):
         mapping = read.mapping(node)
         body = mapping.entries if mapping else ()
@@ -140,7 +152,7 @@ def _declare_type(key: Scalar, node: Node, read: Reader, *, event: bool) -> Type
     return TypeDeclaration(name=head.name, supers=head.supers, attributes=attributes, event=event, place=head.place)
 
 
-def check_attribute_name(key: Scalar, read: Reader) -> bool:
+def check_attribute_name(key: ScalarNode, read: Reader) -> bool:
     """Whether this can be the name of an attribute; if not, that is a problem."""
     if ATTRIBUTE_NAME.fullmatch(key.text) and len(key.text) <= LONGEST_NAME:
         return True
@@ -153,13 +165,13 @@ def check_attribute_name(key: Scalar, read: Reader) -> bool:
     return False
 
 
-def _long_form(key: Scalar, node: Mapping, read: Reader) -> AttributeDeclaration | None:
+def _long_form(key: ScalarNode, node: MappingNode, read: Reader) -> AttributeDeclaration | None:
     fields = read.fields(node, required=("type",), optional=("unit", "optional", "default"))
     written = node.get("type")
     if fields is None or written is None:
         return None
     type: TypeRef | None = None
-    if isinstance(written, Sequence):
+    if isinstance(written, SequenceNode):
         type = _list(written)
     elif (scalar := read.scalar(written)) is not None:
         type = parse_type(scalar.text, scalar.locate)
@@ -181,14 +193,14 @@ def _long_form(key: Scalar, node: Mapping, read: Reader) -> AttributeDeclaration
     )
 
 
-def _list(node: Sequence) -> TypeRef:
+def _list(node: SequenceNode) -> TypeRef:
     """``[Line]`` without quotes is a list of YAML with one item."""
     depth = 0
     inner: Node = node
-    while isinstance(inner, Sequence) and len(inner.items) == 1 and depth <= DEEPEST:
+    while isinstance(inner, SequenceNode) and len(inner.items) == 1 and depth <= DEEPEST:
         inner, depth = inner.items[0], depth + 1
-    if not isinstance(inner, Scalar) or not isinstance(inner.value, str):
-        found = f"a list with {len(inner.items)} items" if isinstance(inner, Sequence) else describe(inner)
+    if not isinstance(inner, ScalarNode) or not isinstance(inner.value, str):
+        found = f"a list with {len(inner.items)} items" if isinstance(inner, SequenceNode) else describe(inner)
         raise SituError(TYPE_SYNTAX(inner.location, found=found, expected="one type between the brackets"))
     result = parse_type(inner.text, inner.locate)
     for _ in range(depth):
@@ -196,15 +208,109 @@ def _list(node: Sequence) -> TypeRef:
     return result
 
 
-def _entries(fields: Fields, key: str) -> tuple[tuple[Scalar, Node], ...]:
+def _entries(fields: Fields, key: str) -> tuple[tuple[ScalarNode, Node], ...]:
     """A section that is there without content is empty: someone is about to write it."""
     node = fields.node(key)
     return () if node is None or is_nothing(node) else fields.entries(key)
 
 
 def is_nothing(node: Node) -> bool:
-    return isinstance(node, Scalar) and node.value is None and not node.quoted
+    return isinstance(node, ScalarNode) and node.value is None and not node.quoted
 
 
 def place_of(node: Node) -> Place:
     return lambda: node.location
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# A table of types → the text of a file in ``types/``, in the one canonical form.
+#
+# Reading the text back gives an equal table. Comments and the split into files are not in a table, so they are not
+# here.
+
+_WIDTH = 100
+# Signs that mean nothing to YAML inside a plain text, neither in a block nor between braces.
+_PLAIN_SIGNS = frozenset(" _-./^*()°%µ")
+
+
+def print_types(types: Types) -> str:
+    """All declared types and units as YAML."""
+    parts = [type for type in types.declared if type.name not in types.events]
+    events = [type for type in types.declared if type.name in types.events]
+    lines = ["version: 1"]
+    if types.units.labels:
+        lines += [
+            "units:",
+            *(f"  {_scalar(name)}: {_scalar(kind)}" for name, kind in sorted(types.units.labels.items())),
+        ]
+    for key, members in (("types", parts), ("events", events)):
+        if members:
+            lines += [f"{key}:", *(line for type in members for line in _print_type(type))]
+    return "\n".join(lines) + "\n"
+
+
+def print_type(type: Named | Struct) -> str:
+    """One declaration as it stands under ``types:`` or ``events:``, not indented."""
+    return "\n".join(line[2:] for line in _print_type(type))
+
+
+def _print_type(type: Named | Struct) -> Iterable[str]:
+    if isinstance(type, Named):
+        return [f"  {_scalar(format_head(type.name, (format_type(type.base),)))}: {{}}"]
+    head = _scalar(format_head(type.name, tuple(above.name for above in type.supers)), block=True)
+    entries = [f"{_scalar(each.name)}: {_attribute(each)}" for each in own_attributes(type)]
+    line = f"  {head}: {{{', '.join(entries)}}}"
+    if len(line) <= _WIDTH:
+        return [line]
+    return [f"  {head}:", *(f"    {entry}" for entry in entries)]
+
+
+def _attribute(attribute: Attribute) -> str:
+    """The shortest form that reads back: ``[Line]`` without quotes, else the shorthand, else the long form."""
+    if attribute.default is None:
+        text = format_attribute(attribute)
+        bare_list = isinstance(attribute.type, ListOf) and text == format_type(attribute.type) and "," not in text
+        return text if bare_list else _scalar(text)
+    fields = {"type": _scalar(format_type(attribute.type))}
+    if attribute.unit != NO_UNIT:
+        fields["unit"] = _scalar(str(attribute.unit))
+    if attribute.optional:
+        fields["optional"] = "true"
+    fields["default"] = _json(encode(attribute.type, attribute.default))
+    return "{" + ", ".join(f"{key}: {text}" for key, text in fields.items()) + "}"
+
+
+def _json(value: Any) -> str:
+    """A JSON value as YAML between braces."""
+    match value:
+        case str():
+            return _quoted(value)
+        case list():
+            return f"[{', '.join(_json(item) for item in value)}]"
+        case Mapping():
+            return "{" + ", ".join(f"{_quoted(key)}: {_json(item)}" for key, item in value.items()) + "}"
+        case bool():
+            return "true" if value else "false"
+        case None:
+            return "null"
+        case _:
+            return repr(value)
+
+
+def _scalar(text: str, *, block: bool = False) -> str:
+    """Plain where YAML reads the same text back, else in quotes. A comma is plain only outside of braces."""
+    signs = _PLAIN_SIGNS | {","} if block else _PLAIN_SIGNS
+    plain = text[:1].isalpha() and all(c.isalnum() or c in signs for c in text) and not text.endswith(" ")
+    return text if plain and isinstance(resolve(text), str) else _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return "\\" + character
+    if character.isprintable():
+        return character
+    return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else f"\\U{ord(character):08x}"

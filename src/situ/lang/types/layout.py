@@ -1,22 +1,143 @@
-"""What msgspec reads canonical JSON text into: the values of a type as all of Situ works with them.
+"""How values lie in the columns of an engine: a struct with subtypes as the union of all their attributes.
 
-The text is trusted: it was written by :mod:`situ.types.encode` or is part of data that was checked. The result equals
-what :mod:`situ.types.decode` gives.
+Spark and Arrow know no subtypes. A struct that has some gets a column ``$type`` and, after its own attributes, those
+of its subtypes, which are empty where the value is of another type. This module decides on columns and names; the words
+for them are :mod:`situ.lang.types.layout` and :mod:`situ.lang.types.arrow_schema`.
 
-Where a struct is declared a value of a subtype may stand. Given the table of types, its shape has the attributes of all
-subtypes: which of them a value has is in the text.
+Every column may be empty, whatever is declared: engines hold values before they are checked, and Spark and Arrow do not
+agree on what a required field of a struct that is not there means.
 """
 
 from __future__ import annotations
 
 import decimal
-from collections.abc import Collection, Iterable
-from typing import Any, TypedDict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, TypedDict, assert_never
 
-from situ.types.encode import TYPE_KEY
-from situ.types.model import Attribute, Decimal, ListOf, Primitive, Struct, Type, plain
-from situ.types.python_values import PYTHON_TYPES
-from situ.types.table import Types
+from situ.lang.types.json_codec import TYPE_KEY
+from situ.lang.types.model import (
+    BOOLEAN,
+    BYTES,
+    DATE,
+    DOUBLE,
+    DURATION,
+    INT,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    Attribute,
+    Decimal,
+    ListOf,
+    Primitive,
+    Struct,
+    Type,
+    is_subtype,
+    plain,
+)
+from situ.lang.types.scalars import PYTHON_TYPES
+from situ.lang.types.table import Types
+from situ.lang.units import NO_UNIT, Unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column of a struct; ``attribute`` is the attribute it holds, which has the same name except in a conflict."""
+
+    name: str
+    attribute: str
+    type: Type
+    unit: Unit = NO_UNIT
+
+
+def columns(struct: Struct, types: Types) -> tuple[Column, ...]:
+    """The columns of a value whose declared type is this struct.
+
+    Attributes of one name share a column if they have one unit and one's type is above the other's. Where they cannot,
+    that of the struct or of the first subtype keeps the name, the next one's column is called ``name$Subtype``.
+    """
+    own = [_column(attribute, attribute.name) for attribute in struct.attributes]
+    below = types.subtypes(struct)[1:] if struct.name else ()
+    if not below:
+        return tuple(own)
+    found = {column.name: [column] for column in own}
+    for subtype in below:
+        if isinstance(subtype, Struct):
+            for attribute in subtype.attributes:
+                _enter(found.setdefault(attribute.name, []), attribute, subtype.name)
+    dynamic = Column(name=TYPE_KEY, attribute=TYPE_KEY, type=STRING)
+    return (dynamic, *(column for same_name in found.values() for column in same_name))
+
+
+def _column(attribute: Attribute, name: str) -> Column:
+    return Column(name=name, attribute=attribute.name, type=attribute.type, unit=attribute.unit)
+
+
+def _enter(same_name: list[Column], attribute: Attribute, subtype: str) -> None:
+    for place, column in enumerate(same_name):
+        if attribute.unit != column.unit:
+            continue
+        if is_subtype(attribute.type, column.type):
+            return
+        if is_subtype(column.type, attribute.type):
+            same_name[place] = replace(column, type=attribute.type)
+            return
+    same_name.append(_column(attribute, f"{attribute.name}${subtype}" if same_name else attribute.name))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Types in the words of Spark SQL: schemas as text, without Spark.
+
+_NAMES: Mapping[Primitive, str] = MappingProxyType(
+    {
+        BOOLEAN: "BOOLEAN",
+        INT: "INT",
+        LONG: "BIGINT",
+        DOUBLE: "DOUBLE",
+        STRING: "STRING",
+        BYTES: "BINARY",
+        DATE: "DATE",
+        TIMESTAMP: "TIMESTAMP",
+        DURATION: "BIGINT",  # microseconds: Spark's intervals neither compare nor compute like numbers
+    }
+)
+
+
+def spark_schema(struct: Struct, types: Types) -> str:
+    """The columns of a table of such structs, as ``StructType.fromDDL`` reads them."""
+    return ", ".join(f"{_quoted(each.name)} {spark_type(each.type, types)}" for each in columns(struct, types))
+
+
+def spark_type(type: Type, types: Types) -> str:
+    """The type as Spark SQL writes it, as in a cast."""
+    bare = plain(type)
+    match bare:
+        case Primitive():
+            return _NAMES[bare]
+        case Decimal(precision=precision, scale=scale):
+            return f"DECIMAL({precision},{scale})"
+        case ListOf(element=element):
+            return f"ARRAY<{spark_type(element, types)}>"
+        case Struct():
+            fields = (f"{_quoted(each.name)}: {spark_type(each.type, types)}" for each in columns(bare, types))
+            return f"STRUCT<{', '.join(fields)}>"
+        case _:
+            assert_never(bare)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What msgspec reads canonical JSON text into: the values of a type as all of Situ works with them.
+#
+# The text is trusted: it was written by :mod:`situ.lang.types.json_codec` or is part of data that was checked. The
+# result equals what :mod:`situ.lang.types.json_codec` gives.
+#
+# Where a struct is declared a value of a subtype may stand. Given the table of types, its shape has the attributes of
+# all subtypes: which of them a value has is in the text.
 
 
 class NoShape(Exception):

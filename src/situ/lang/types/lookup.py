@@ -8,12 +8,20 @@ which use the same notation.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
-from situ.catalogue import BAD_DEFAULT, UNIT_NOT_POSSIBLE, UNKNOWN_TYPE, UNKNOWN_UNIT
-from situ.errors import Problems, SituError, nearest
-from situ.types.declare import AttributeDeclaration
-from situ.types.decode import decode
-from situ.types.model import (
+from situ.lang.catalogue import (
+    BAD_DEFAULT,
+    TYPE_NOT_AVAILABLE,
+    UNIT_NOT_POSSIBLE,
+    UNKNOWN_EVENT_TYPE,
+    UNKNOWN_TYPE,
+    UNKNOWN_UNIT,
+)
+from situ.lang.problems import Location, Problem, Problems, SituError, nearest
+from situ.lang.types.declaration import AttributeDeclaration
+from situ.lang.types.json_codec import Decoded, Decoder, Encoder, Extra, decode, decoder, encoder
+from situ.lang.types.model import (
     BOOLEAN,
     BYTES,
     DATE,
@@ -22,15 +30,21 @@ from situ.types.model import (
     STRING,
     TIMESTAMP,
     Attribute,
+    AttributeText,
     Decimal,
+    DecimalRef,
     ListOf,
+    ListRef,
     Named,
+    NameRef,
+    Place,
     Struct,
     Type,
+    TypeRef,
     plain,
 )
-from situ.types.syntax import AttributeText, DecimalRef, ListRef, NameRef, Place, TypeRef
-from situ.units import NO_UNIT, Unit, Units, UnknownUnit
+from situ.lang.types.table import Types
+from situ.lang.units import NO_UNIT, Unit, Units, UnknownUnit
 
 # Looking for similar names costs far more than the problem itself, and nobody reads a hint for the hundredth.
 _MOST_HINTS = 50
@@ -140,3 +154,73 @@ def why_not(type: Type, unit: Unit) -> str:
     if bare in (BOOLEAN, STRING, BYTES) and len(unit.labels) < len(unit.factors):
         return "Only numbers are measured. Use a number, or declare the unit as a label under `units:`."
     return ""
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Event types that are not there, as problems: of those who name them, and of events that say they are of them.
+
+_REMEDY = "Declare it under `events:` in a file of types/."
+
+
+def not_declared(type: str, place: Location | None = None, nearest: tuple[str, ...] = ()) -> Problem:
+    """Somebody publishes or subscribes to what nobody declared."""
+    return TYPE_NOT_AVAILABLE(place, type=type, where="", nearest=nearest, remedy=_REMEDY)
+
+
+def unknown_event(type: str, nearest: tuple[str, ...]) -> Problem:
+    """An event is of a type that nobody declared."""
+    return UNKNOWN_EVENT_TYPE(type=type, where="", nearest=nearest, remedy=_REMEDY)
+
+
+def no_way_in(type: str, context: str) -> Problem:
+    """An event is of a type that the context has, and root gets nothing of."""
+    where = f" that leads from the context `{context}` into root"
+    remedy = f"Give the context a mapping `in: {type} -> …`, or publish a type that has one."
+    return UNKNOWN_EVENT_TYPE(type=type, where=where, nearest=(), remedy=remedy)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The data of events, by event type: what the decode stage of every engine asks of types.
+
+
+class EventData:
+    """Decodes and encodes the data of events of one table. Each type's functions are made at its first event.
+
+    ``suggests``: who sends an event of an unknown type is told which types are called nearly so.
+    """
+
+    def __init__(self, types: Types, extra: Extra = "drop", *, suggests: bool = True) -> None:
+        self._types = types
+        self._extra = extra
+        self._decoders: dict[str, Decoder] = {}
+        self._encoders: dict[str, Encoder] = {}
+        self._suggestions = Suggestions()
+        self._suggests = suggests
+
+    def decode(self, type: str, data: Any) -> Decoded:
+        """The data as a value of the event type; INT701 if there is no such type. No data has no attributes."""
+        known = self._decoders.get(type)
+        if known is None:
+            struct = self._types.event(type)
+            if struct is None:
+                return self._unknown(type)
+            known = self._decoders[type] = decoder(struct, self._types, self._extra)
+        return known({} if data is None else data)
+
+    def encode(self, type: str, value: Any) -> Any:
+        """The canonical JSON value of a value of the event type, which must exist."""
+        known = self._encoders.get(type)
+        if known is None:
+            known = self._encoders[type] = encoder(self._struct(type), self._types)
+        return known(value)
+
+    def _struct(self, type: str) -> Struct:
+        struct = self._types.event(type)
+        if struct is None:
+            raise KeyError(type)
+        return struct
+
+    def _unknown(self, type: str) -> Decoded:
+        shown = type[:100] if type.isprintable() else "…"
+        similar = self._suggestions.near(shown, self._types.events) if self._suggests else ()
+        return Decoded(None, (unknown_event(shown, similar),))

@@ -1,34 +1,293 @@
-"""Declarations → a table of types, with all that is wrong in them.
+"""How large types may grow.
 
-The order: names, supertypes, containment, then types from those without needs upwards. A fault takes out only what it
-touches, so that every other fault is found, too. Nothing here recurses: a chain of any length is walked in a line and
-refused where it becomes too long for those who come after.
+Those who walk a type recurse into it, and some meet a type once for every way to it; so the levels, the ways up and the
+sum of all attributes are bounded here, while types are built. Numbers of places for values are bounded in
+:mod:`situ.lang.types.resolve`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeVar
 
-from situ.catalogue import (
+from situ.lang.catalogue import (
     BAD_NAME,
     BAD_SUPERTYPE,
     CONFLICTING_ATTRIBUTE,
+    CONTAINS_ITSELF,
     DECLARED_TWICE,
     SUPERTYPE_CYCLE,
+    TOO_MANY_PATHS,
+    TYPE_LIMIT,
     UNKNOWN_TYPE,
 )
-from situ.errors import Problems
-from situ.types.containment import Entangled, check_containment, check_paths, element_name
-from situ.types.declare import TypeDeclaration, UnitDeclaration
-from situ.types.inheritance import combine, find_conflicts
-from situ.types.lookup import Lookup, Suggestions
-from situ.types.measure import Measure
-from situ.types.model import PRIMITIVES, Attribute, Decimal, Named, Primitive, Struct
-from situ.types.order import dependency_order
-from situ.types.syntax import RESERVED_PREFIX, RESERVED_TYPES, DecimalRef, NameRef, Place
-from situ.types.table import Types, built_in, seen_below, without_root
-from situ.units import Units
+from situ.lang.documents import Document, Reader
+from situ.lang.problems import Problems
+from situ.lang.types.declaration import TypeDeclaration, UnitDeclaration, declare_types, declare_units, is_nothing
+from situ.lang.types.dependency_order import Circle, dependency_order, entangled
+from situ.lang.types.lookup import Lookup, Suggestions
+from situ.lang.types.model import (
+    DEEPEST,
+    PRIMITIVES,
+    RESERVED_PREFIX,
+    RESERVED_TYPES,
+    Attribute,
+    Decimal,
+    DecimalRef,
+    ListOf,
+    ListRef,
+    Named,
+    NameRef,
+    Place,
+    Primitive,
+    Struct,
+    Type,
+    TypeRef,
+    combine,
+    find_conflicts,
+    nowhere,
+)
+from situ.lang.types.table import Types, built_in, seen_below, without_root
+from situ.lang.units import Units
+
+MOST_WAYS_UP = 256
+"""By how many ways a type may reach its supertypes."""
+MOST_ATTRIBUTES = 1_000_000
+"""Of all types of a table together, inherited ones counted once more for each type."""
+
+
+@dataclass(slots=True)
+class _Size:
+    levels: int = 0
+    ways_up: int = 1
+    cut: bool = False
+
+
+class Measure:
+    """Admits the parts of types one by one. What would make a type too large is reported and to be left out.
+
+    A type is not reported for what was left out of another that it is built on: one chain, one problem.
+    """
+
+    def __init__(self, problems: Problems) -> None:
+        self._problems = problems
+        self._sizes: dict[str, _Size] = {}
+        self._attributes = 0
+        self._full = False
+
+    def admits(self, name: str, part: Type, place: Place, *, above: bool) -> bool:
+        """Whether the type may have this one ``above`` it, as a supertype, or else in an attribute."""
+        own = self._sizes.setdefault(name, _Size())
+        lists, element = 0, part
+        while isinstance(element, ListOf):
+            element, lists = element.element, lists + 1
+        other = self._size(element)
+        own.cut = own.cut or other.cut
+        levels = max(own.levels, other.levels + lists + 1)
+        ways_up = own.ways_up + other.ways_up if above else own.ways_up
+        attributes = self._attributes + (len(element.attributes) if isinstance(element, Struct) and above else 1)
+        if levels > DEEPEST:
+            self._report(name, "levels of supertypes, structs and lists", DEEPEST, place)
+        elif ways_up > MOST_WAYS_UP:
+            self._report(name, "ways up to its supertypes", MOST_WAYS_UP, place)
+        elif attributes > MOST_ATTRIBUTES:
+            own.cut = own.cut or self._full
+            self._full = True
+            self._report(name, "attributes, counted with all types before it", MOST_ATTRIBUTES, place)
+        else:
+            own.levels, own.ways_up, self._attributes = levels, ways_up, attributes
+            return True
+        return False
+
+    def _size(self, type: Type) -> _Size:
+        name = str(type)
+        if isinstance(type, Struct) and name not in self._sizes:  # built in
+            for attribute in type.attributes:
+                self.admits(name, attribute.type, nowhere, above=False)
+        return self._sizes.get(name) or _Size()
+
+    def _report(self, name: str, what: str, most: int, place: Place) -> None:
+        own = self._sizes[name]
+        if not own.cut:
+            self._problems.add(TYPE_LIMIT(place(), name=name, most=most, what=what))
+        own.cut = True
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Structs inside structs: none inside itself, and none with more places for values than anyone can follow.
+#
+# A value of a subtype can stand wherever its supertype is declared, so a struct contains what its attributes' types
+# contain *and what their subtypes contain*. The graph has two nodes per type, "has" and "any": a struct has the
+# attributes of its supertypes and, at each of its own, any value of the type; that is the type or any type below.
+
+MOST_PATHS = 10_000
+
+_Node = tuple[Literal["has", "any"], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Entangled:
+    """What has to be left out so that no struct contains itself: attributes and supertypes, as (struct, type)."""
+
+    attributes: frozenset[tuple[str, str]] = frozenset()
+    supers: frozenset[tuple[str, str]] = frozenset()
+
+
+def check_containment(
+    declared: Mapping[str, TypeDeclaration],
+    supers: Mapping[str, tuple[str, ...]],
+    visible: Mapping[str, Named | Struct],
+    problems: Problems,
+) -> Entangled:
+    """Report every struct that contains itself, and say what to leave out then."""
+    needs: dict[_Node, list[_Node]] = {}
+    for name, declaration in declared.items():
+        parts = (element_name(attribute.text.type) for attribute in declaration.attributes)
+        _enter(needs, name, supers[name], (part for part in parts if part))
+    for name, type in visible.items():
+        if isinstance(type, Struct):
+            hidden = declared.keys()
+            inner = (_struct_in(attribute.type) for attribute in type.attributes)
+            parts = (_unless_hidden(part.name, hidden) for part in inner if part)
+            above = (_unless_hidden(each.name, hidden) for each in type.supers)
+            _enter(needs, _unless_hidden(name, hidden), above, parts)
+    circles = dependency_order(needs)[1]
+    for circle in circles:
+        _report(circle, declared, problems)
+    return _to_leave_out(needs, declared) if circles else Entangled()
+
+
+def _to_leave_out(needs: Mapping[_Node, list[_Node]], declared: Mapping[str, TypeDeclaration]) -> Entangled:
+    """Every circle passes through an attribute: a declared one, or a built-in one that a declared type inherits."""
+    knot = entangled(needs)
+    steps = [(name, step) for kind, name in knot if kind == "has" and name in declared for step in needs["has", name]]
+    return Entangled(
+        frozenset((name, part) for name, (kind, part) in steps if kind == "any" and ("any", part) in knot),
+        frozenset((name, above) for name, (kind, above) in steps if kind == "has" and above not in declared),
+    )
+
+
+def element_name(ref: TypeRef) -> str:
+    """The name of the type a reference leads to, through lists; empty for a decimal."""
+    while isinstance(ref, ListRef):
+        ref = ref.element
+    return "" if isinstance(ref, DecimalRef) else ref.name
+
+
+def check_paths(types: Types, places: Mapping[str, Place], problems: Problems) -> None:
+    """Report every struct with too many places for a value, unless one inside it is to blame.
+
+    To be called only where no struct contains itself.
+    """
+    counts = _count_paths(types)
+    for name, place in places.items():
+        found = counts.get(name, 0)
+        if found > MOST_PATHS and not any(counts[part] > MOST_PATHS for part in _parts(types, types.types[name])):
+            shown = f"{found:,}" if found < 10**15 else "over 10^15"
+            problems.add(TOO_MANY_PATHS(place(), name=name, found=shown, most=MOST_PATHS))
+
+
+def _count_paths(types: Types) -> dict[str, int]:
+    structs = {name: type for name, type in types.types.items() if isinstance(type, Struct)}
+    parts = {name: _parts(types, struct) for name, struct in structs.items()}
+    below = {
+        part: tuple(each.name for each in types.subtypes(structs[part]) if isinstance(each, Struct))
+        for part in set().union(*parts.values())
+    }
+    needs: dict[_Node, list[_Node]] = {}
+    for part, names in below.items():
+        needs["any", part] = [("has", name) for name in names]
+    for name, inner in parts.items():
+        needs["has", name] = [("any", part) for part in inner]
+    has: dict[str, int] = {}
+    anything: dict[str, int] = {}
+    for kind, name in dependency_order(needs)[0]:
+        if kind == "any":
+            anything[name] = sum(has[each] for each in below[name])
+        else:
+            has[name] = 1 + sum(_places(types, each.type, anything) for each in structs[name].attributes)
+    return has
+
+
+def _parts(types: Types, type: Type) -> set[str]:
+    """The names of the structs that attributes of this one are declared with, also of those that are hidden."""
+    if not isinstance(type, Struct):
+        return set()
+    found: set[str] = set()
+    seen: set[int] = set()
+    waiting = [_struct_in(attribute.type) for attribute in type.attributes]
+    while waiting:
+        part = waiting.pop()
+        if part is None or id(part) in seen:
+            continue
+        seen.add(id(part))
+        if types.types.get(part.name) is part:
+            found.add(part.name)
+        else:
+            waiting.extend(_struct_in(attribute.type) for attribute in part.attributes)
+    return found
+
+
+def _places(types: Types, type: Type, anything: Mapping[str, int]) -> int:
+    """A list is a place, and so are its elements."""
+    lists = 0
+    while isinstance(type, ListOf):
+        type, lists = type.element, lists + 1
+    if not isinstance(type, Struct):
+        return lists + 1
+    if types.types.get(type.name) is type:
+        return lists + anything[type.name]
+    # Hidden by a declared type of its name: nothing that is visible is below it.
+    return lists + 1 + sum(_places(types, attribute.type, anything) for attribute in type.attributes)
+
+
+def _struct_in(type: Type) -> Struct | None:
+    while isinstance(type, ListOf):
+        type = type.element
+    return type if isinstance(type, Struct) else None
+
+
+def _enter(needs: dict[_Node, list[_Node]], name: str, supers: Iterable[str], parts: Iterable[str]) -> None:
+    above = tuple(supers)
+    needs.setdefault(("any", name), []).append(("has", name))
+    needs["has", name] = [*(("has", each) for each in above), *(("any", part) for part in parts)]
+    for each in above:
+        needs.setdefault(("any", each), []).append(("any", name))
+
+
+def _unless_hidden(name: str, hidden: Container[str]) -> str:
+    return f"{name} (built in)" if name in hidden else name
+
+
+def _report(circle: Circle[_Node], declared: Mapping[str, TypeDeclaration], problems: Problems) -> None:
+    steps: list[str] = []
+    culprit = ""
+    place: Place = nowhere
+    for (kind, name), (next_kind, following) in zip(circle.names, (*circle.names[1:], circle.names[0]), strict=True):
+        if kind == "any" and next_kind == "any":
+            steps.append(f"{name} may be {following}")
+        elif kind == "has" and next_kind == "has":
+            steps.append(f"{name} extends {following}")
+        elif kind == "has" and name in declared:
+            for attribute in declared[name].attributes:
+                if element_name(attribute.text.type) == following:
+                    steps.append(f"{name}.{attribute.name} holds {following}")
+                    culprit, place = name, attribute.place
+                    break
+    if not culprit:
+        culprit = next((name for _, name in circle.names if name in declared), circle.names[0][1])
+        place = declared[culprit].place if culprit in declared else nowhere
+    way = ", ".join([*steps, "…"] if circle.cut else steps)
+    problems.add(CONTAINS_ITSELF(place(), name=culprit, way=way))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Declarations → a table of types, with all that is wrong in them.
+#
+# The order: names, supertypes, containment, then types from those without needs upwards. A fault takes out only what
+# it touches, so that every other fault is found, too. Nothing here recurses: a chain of any length is walked in a line
+# and refused where it becomes too long for those who come after.
 
 _Super = NameRef | DecimalRef
 _Declaration = TypeVar("_Declaration", TypeDeclaration, UnitDeclaration)
@@ -227,3 +486,30 @@ def _innermost(type: Primitive | Decimal | Named) -> Primitive | Decimal:
     while isinstance(type, Named):
         type = type.base
     return type
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The files of ``types/`` → the table of a project's types, with all problems of all files.
+
+
+def load_types(
+    documents: Iterable[Document],
+    problems: Problems,
+    *,
+    also: tuple[Iterable[TypeDeclaration], Iterable[UnitDeclaration]] = ((), ()),
+) -> Types:
+    """Read what all these documents declare together. Where there are problems, the table lacks what they touch.
+
+    ``also`` are types and units that files elsewhere declare for the same table.
+    """
+    read = Reader(problems)
+    types, units = list(also[0]), list(also[1])
+    for document in documents:
+        if document.root is not None and is_nothing(document.root):
+            problems.extend(document.problems)
+            continue
+        fields = read.document(document, optional=("types", "events", "units"))
+        if fields is not None:
+            types.extend(declare_types(fields))
+            units.extend(declare_units(fields))
+    return resolve(types, units, problems)

@@ -2,8 +2,8 @@
 
 A reader takes a JSON value and gives the value the engines work with, or raises :class:`Unfit` with the remedy.
 Runtime values: ``bool``, ``int``, ``float``, ``decimal.Decimal``, ``str``, ``bytes``, ``datetime.date``, aware
-``datetime.datetime`` in UTC, ``datetime.timedelta``. Structs and lists are :mod:`situ.types.decode` and
-:mod:`situ.types.encode`.
+``datetime.datetime`` in UTC, ``datetime.timedelta``. Structs and lists are :mod:`situ.lang.types.json_codec` and
+:mod:`situ.lang.types.json_codec`.
 
 Two readings that lose something are deliberate: digits of a second beyond the microsecond are cut off, since
 producers on other platforms write nanoseconds by habit; and any offset of a timestamp is turned into UTC.
@@ -12,14 +12,31 @@ producers on other platforms write nanoseconds by habit; and any offset of a tim
 from __future__ import annotations
 
 import binascii
+import datetime as dt
 import decimal
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from types import MappingProxyType
-from typing import Any
+from typing import Any, assert_never
 
-from situ.types.model import Decimal, Primitive
+from situ.lang.types.model import (
+    BOOLEAN,
+    BYTES,
+    DATE,
+    DOUBLE,
+    DURATION,
+    INT,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    Decimal,
+    ListOf,
+    Primitive,
+    Struct,
+    Type,
+    plain,
+)
 
 
 class Unfit(ValueError):
@@ -296,3 +313,40 @@ def describe(value: object) -> str:
             return "a list"
         case _:
             return f"a {type(value).__name__}"
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What values of the types are in Python, for those who make or read them.
+
+_EXAMPLES: Mapping[Primitive, Any] = MappingProxyType(
+    {
+        BOOLEAN: False,
+        INT: 0,
+        LONG: 0,
+        DOUBLE: 0.0,
+        STRING: "",
+        BYTES: b"",
+        DATE: dt.date(2000, 1, 1),
+        TIMESTAMP: dt.datetime(2000, 1, 1, tzinfo=dt.UTC),
+        DURATION: dt.timedelta(),
+    }
+)
+
+PYTHON_TYPES: Mapping[Primitive, Any] = MappingProxyType({each: type(value) for each, value in _EXAMPLES.items()})
+"""The class of their values; that of every decimal is :class:`decimal.Decimal`."""
+
+
+def example(type: Type) -> Any:
+    """Some value of the type, which stands for one that is not known yet."""
+    bare = plain(type)
+    match bare:
+        case Primitive():
+            return _EXAMPLES[bare]
+        case Decimal(scale=scale):
+            return decimal.Decimal(0).scaleb(-scale)
+        case ListOf():
+            return []
+        case Struct(attributes=attributes):
+            return {each.name: example(each.type) for each in attributes}
+        case _:
+            assert_never(bare)

@@ -13,31 +13,29 @@ from typing import Any
 
 import msgspec
 
-from situ.errors import SituError
 from situ.event.instants import instant_at, print_instant
-from situ.situation.actions.action import VERB_OF, Actions, Command, Notify, Publish, Step
-from situ.situation.actions.load_actions import step_as_json
-from situ.situation.actions.perform import Deed, deed
-from situ.situation.actions.resolve_actions import steps_of
-from situ.situation.actions.templates import Facts, json_value
-from situ.situation.domain.ontology import End, Ontology
-from situ.situation.language.syntax import When
-from situ.situation.meaning.detection import Instances, derived_id
-from situ.situation.meaning.lifecycle import Stage, Transition
-from situ.situation.meaning.telling import TYPES
-from situ.situation.policies.policy import Action, Policy
-from situ.types.reserved import ACTION, COMMAND, NOTICE
+from situ.lang.problems import SituError
+from situ.lang.types.table import ACTION, COMMAND, NOTICE
+from situ.policies.actions.invocations import ActionInvocation, invocation_of
+from situ.policies.actions.load import step_as_json
+from situ.policies.actions.model import VERB_OF, ActionStep, CommandStep, DeclaredActions, NotifyStep, PublishStep
+from situ.policies.actions.resolve import steps_of
+from situ.policies.actions.templates import TemplateFacts, json_value
+from situ.policies.language.syntax import When
+from situ.policies.lifecycle import SITUATION_TYPES, SituationPhase, SituationTransition
+from situ.policies.model import InstancesByConcept, Policy, PolicyAction, derived_id
+from situ.policies.ontology.model import ConceptAttribute, Ontology
 
 _STAGES = {
-    When.OPENING: (Stage.OPENED,),
-    When.EVERY_DETECTION: (Stage.OPENED, Stage.CONTINUED),
-    When.CLOSE: (Stage.CLOSED,),
+    When.OPENING: (SituationPhase.OPENED,),
+    When.EVERY_DETECTION: (SituationPhase.OPENED, SituationPhase.CONTINUED),
+    When.CLOSE: (SituationPhase.CLOSED,),
 }
-_EVENTS = (Publish, Notify, Command)
+_EVENTS = (PublishStep, NotifyStep, CommandStep)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Acted:
+class ActionEvent:
     """An event that an action comes to."""
 
     type: str
@@ -45,37 +43,37 @@ class Acted:
     data: bytes
 
 
-def published_by(policy: Policy, actions: Actions) -> frozenset[str]:
+def published_by(policy: Policy, actions: DeclaredActions) -> frozenset[str]:
     """The types of the events that the actions of a policy come to."""
     return frozenset(_type_of(step) for action in policy.actions for step in steps_of(action, actions))
 
 
-def publications(policies: Mapping[str, Policy], actions: Actions) -> dict[str, frozenset[str]]:
+def publications(policies: Mapping[str, Policy], actions: DeclaredActions) -> dict[str, frozenset[str]]:
     """By policy: the types of all events that come from it, those that tell of its situations, too."""
-    told = frozenset(TYPES.values())
+    told = frozenset(SITUATION_TYPES.values())
     return {name: told | published_by(policy, actions) for name, policy in policies.items()}
 
 
-def _type_of(step: Step) -> str:
+def _type_of(step: ActionStep) -> str:
     match step:
-        case Publish(type=type):
+        case PublishStep(type=type):
             return type
-        case Notify():
+        case NotifyStep():
             return NOTICE.name
-        case Command():
+        case CommandStep():
             return COMMAND.name
         case _:
             return ACTION.name
 
 
-def acted(
-    transition: Transition,
+def action_events(
+    transition: SituationTransition,
     policy: Policy,
-    actions: Actions,
+    actions: DeclaredActions,
     ontology: Ontology,
-    instances: Instances,
-    asked: Collection[End] | None = None,
-) -> Iterator[Acted]:
+    instances: InstancesByConcept,
+    asked: Collection[ConceptAttribute] | None = None,
+) -> Iterator[ActionEvent]:
     """What the actions of a policy come to for what happened to a situation.
 
     Of instances only what is ``asked`` for is told, if that is given: others may know more.
@@ -94,23 +92,27 @@ def acted(
                 yield _request(step, action, number, place, facts, policy, transition)
 
 
-def _made(action: Action, number: int, place: int, actions: Actions, facts: Facts) -> Deed | None:
+def _made(
+    action: PolicyAction, number: int, place: int, actions: DeclaredActions, facts: TemplateFacts
+) -> ActionInvocation | None:
     try:
-        return deed(action, number, place, actions, facts)
+        return invocation_of(action, number, place, actions, facts)
     except SituError:
         return None  # it is asked for all the same: whoever is to do it says what is wrong
 
 
-def digest_of(step: Step, action: Action) -> str:
+def digest_of(step: ActionStep, action: PolicyAction) -> str:
     """By this a request names the step it asks for, however policies and actions are declared when it is done."""
     return derived_id(step_as_json(step), list(action.arguments))
 
 
-def facts_of(transition: Transition, policy: Policy, ontology: Ontology, instances: Instances) -> Facts:
+def facts_of(
+    transition: SituationTransition, policy: Policy, ontology: Ontology, instances: InstancesByConcept
+) -> TemplateFacts:
     """What templates of a policy's actions can refer to."""
     bindings = dict(transition.situation.bindings)
     concepts = {alias.name: alias.concept for alias in policy.aliases}
-    return Facts(
+    return TemplateFacts(
         policy=policy.name,
         situation=transition.situation.id,
         detection=transition.detection or f"{transition.situation.id}-closed",
@@ -124,39 +126,49 @@ def facts_of(transition: Transition, policy: Policy, ontology: Ontology, instanc
     )
 
 
-def _only(facts: Facts, policy: Policy, asked: Collection[End]) -> Facts:
+def _only(facts: TemplateFacts, policy: Policy, asked: Collection[ConceptAttribute]) -> TemplateFacts:
     concepts = {alias.name: alias.concept for alias in policy.aliases}
     attributes = {
-        alias: {name: value for name, value in known.items() if End(concept=concepts[alias], attribute=name) in asked}
+        alias: {
+            name: value
+            for name, value in known.items()
+            if ConceptAttribute(concept=concepts[alias], attribute=name) in asked
+        }
         for alias, known in facts.attributes.items()
     }
     return replace(facts, attributes=attributes)
 
 
-def _known(concept: str, identity: str, ontology: Ontology, instances: Instances) -> Mapping[str, Any]:
+def _known(concept: str, identity: str, ontology: Ontology, instances: InstancesByConcept) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
     for member in reversed(ontology.concepts[concept].members or (concept,)):
         found |= instances.get(member, {}).get(identity, {})
     return found
 
 
-def _event(deed: Deed, transition: Transition) -> Acted:
+def _event(deed: ActionInvocation, transition: SituationTransition) -> ActionEvent:
     situation = transition.situation
     match deed.verb:
         case "publish":
-            return Acted(type=deed.target, id=deed.key, data=msgspec.json.encode(deed.body))
+            return ActionEvent(type=deed.target, id=deed.key, data=msgspec.json.encode(deed.body))
         case "notify":
             type, about = NOTICE.name, {"to": deed.target, "text": deed.body}
         case _:
             body = {"situation": situation.id, "bindings": dict(situation.bindings)} if deed.body is None else deed.body
             type, about = COMMAND.name, {"to": deed.target, "data": json.dumps(body, ensure_ascii=False)}
     data = {**about, "policy": situation.policy, "situation": situation.id}
-    return Acted(type=type, id=deed.key, data=msgspec.json.encode(data))
+    return ActionEvent(type=type, id=deed.key, data=msgspec.json.encode(data))
 
 
 def _request(
-    step: Step, action: Action, number: int, place: int, facts: Facts, policy: Policy, transition: Transition
-) -> Acted:
+    step: ActionStep,
+    action: PolicyAction,
+    number: int,
+    place: int,
+    facts: TemplateFacts,
+    policy: Policy,
+    transition: SituationTransition,
+) -> ActionEvent:
     concepts = {alias.name: alias.concept for alias in policy.aliases}
     attributes = {
         alias: {name: json_value(value) for name, value in known.items()} for alias, known in facts.attributes.items()
@@ -177,10 +189,10 @@ def _request(
         ],
         "attributes": json.dumps(attributes, ensure_ascii=False),
     }
-    return Acted(type=ACTION.name, id=f"{facts.detection}-{number}.{place}", data=msgspec.json.encode(data))
+    return ActionEvent(type=ACTION.name, id=f"{facts.detection}-{number}.{place}", data=msgspec.json.encode(data))
 
 
-def line_of(policy: str, time: int, event: Acted, released: str = "") -> bytes:
+def line_of(policy: str, time: int, event: ActionEvent, released: str = "") -> bytes:
     """An event as its policy publishes it; ``released`` are the dimensions in which an administrator let it go."""
     return msgspec.json.encode(
         {

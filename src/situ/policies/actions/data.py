@@ -9,64 +9,74 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from situ.catalogue import DATA_UNFIT
-from situ.documents import Mapping, Node, Scalar, Sequence, to_data
-from situ.errors import Location, Problem, Problems, SituError, nearest
-from situ.situation.actions.action import Constant, Data, Listing, Record
-from situ.situation.actions.templates import Reference, Template, parse_template, text_template
-from situ.types.decode import check_value
-from situ.types.model import STRING, Attribute, ListOf, Struct, Type, fits, plain, unit_below
-from situ.types.syntax import format_attribute, format_type
-from situ.units import NO_UNIT, Unit
+from situ.lang.catalogue import DATA_UNFIT
+from situ.lang.documents import MappingNode, Node, ScalarNode, SequenceNode, to_data
+from situ.lang.problems import Location, Problem, Problems, SituError, nearest
+from situ.lang.types.json_codec import check_value
+from situ.lang.types.model import (
+    STRING,
+    Attribute,
+    ListOf,
+    Struct,
+    Type,
+    fits,
+    format_attribute,
+    format_type,
+    plain,
+    unit_below,
+)
+from situ.lang.units import NO_UNIT, Unit
+from situ.policies.actions.model import ActionData, ConstantData, ListData, RecordData
+from situ.policies.actions.templates import Template, TemplateReference, parse_template, text_template
 
-Known = Callable[[Reference], Attribute | None]
+ReferenceLookup = Callable[[TemplateReference], Attribute | None]
 """What a reference stands for in a policy: its type and unit; None if it means nothing there."""
 
 
-class Declaring:
+class ActionDataReader:
     """Reads the data of one action."""
 
     def __init__(self, action: str, problems: Problems) -> None:
         self.action, self.problems = action, problems
 
-    def event(self, node: Node | None, struct: Struct, place: Location) -> Record | None:
+    def event(self, node: Node | None, struct: Struct, place: Location) -> RecordData | None:
         """The data of an event of this type; ``place`` is where the type is named."""
         if node is None:
             missing = [each for each in struct.attributes if not each.nullable and each.default is None]
             if missing:
-                remedy = f"Write `data:` with {_listed(missing)}."
+                remedy = f"Write `data:` with {_listed_attributes(missing)}."
                 self._unfit(place, "data", "nothing", f"the attributes of `{struct.name}`", remedy)
-            return Record(())
+            return RecordData(())
         data = self._typed(node, struct, "data")
-        return data if isinstance(data, Record) else None
+        return data if isinstance(data, RecordData) else None
 
-    def anything(self, node: Node) -> Data | None:
+    def anything(self, node: Node) -> ActionData | None:
         """Data of no particular type."""
         match node:
-            case Mapping():
+            case MappingNode():
                 entries = [(key.text, self.anything(value)) for key, value in node.entries]
                 return _record((name, each) for name, each in entries if each is not None)
-            case Sequence():
+            case SequenceNode():
                 items = [self.anything(each) for each in node.items]
-                return Listing(tuple(each for each in items if each is not None))
-            case Scalar():
-                return self._text(node) if isinstance(node.value, str) or node.substituted else Constant(node.value)
+                return ListData(tuple(each for each in items if each is not None))
+            case ScalarNode():
+                return self._text(node) if isinstance(node.value, str) or node.substituted else ConstantData(node.value)
 
-    def _typed(self, node: Node, type: Type, path: str) -> Data | None:
+    def _typed(self, node: Node, type: Type, path: str) -> ActionData | None:
         bare = plain(type)
         match node, bare:
-            case Mapping(), Struct():
+            case MappingNode(), Struct():
                 return self._record(node, bare, path)
-            case Sequence(), ListOf(element=element):
+            case SequenceNode(), ListOf(element=element):
                 items = [self._typed(each, element, f"{path}[{place}]") for place, each in enumerate(node.items)]
-                return Listing(tuple(each for each in items if each is not None))
-            case Scalar(), _ if node.substituted or (isinstance(node.value, str) and {"{", "}"} & set(node.text)):
+                return ListData(tuple(each for each in items if each is not None))
+            case ScalarNode(), _ if node.substituted or (isinstance(node.value, str) and {"{", "}"} & set(node.text)):
                 return self._fitting(node, type, path)
-            case Scalar(), _ if bare == STRING and isinstance(node.value, str):
+            case ScalarNode(), _ if bare == STRING and isinstance(node.value, str):
                 return text_template(node.text)
         return self._constant(node, type, path)
 
-    def _record(self, node: Mapping, struct: Struct, path: str) -> Record:
+    def _record(self, node: MappingNode, struct: Struct, path: str) -> RecordData:
         entries = []
         for key, value in node.entries:
             attribute = struct.attribute(key.text)
@@ -86,7 +96,7 @@ class Declaring:
             self._unfit(node.location, f"{path}.{each.name}", "nothing", "a value", remedy)
         return _record(entries)
 
-    def _fitting(self, node: Scalar, type: Type, path: str) -> Template | None:
+    def _fitting(self, node: ScalarNode, type: Type, path: str) -> Template | None:
         template = self._text(node)
         if template is not None and template.alone is None and plain(type) != STRING:
             remedy = "Only one reference alone, `{A.age}`, gives something else than text."
@@ -94,7 +104,7 @@ class Declaring:
             return None
         return template
 
-    def _text(self, node: Scalar) -> Template | None:
+    def _text(self, node: ScalarNode) -> Template | None:
         try:
             written = node.written or node  # what the environment says stays out of what is stored
             return parse_template(written.text, written.locate)
@@ -102,12 +112,12 @@ class Declaring:
             self.problems.extend(error.problems)
             return None
 
-    def _constant(self, node: Node, type: Type, path: str) -> Constant | None:
+    def _constant(self, node: Node, type: Type, path: str) -> ConstantData | None:
         value = to_data(node)
         for problem in check_value(type, value):
             self._unfit(node.location, path, _shown(value), f"`{format_type(type)}`", problem.hint)
             return None
-        return Constant(value)
+        return ConstantData(value)
 
     def _unfit(self, place: Location | None, path: str, found: str, expected: str, remedy: str) -> None:
         self.problems.add(
@@ -115,31 +125,33 @@ class Declaring:
         )
 
 
-def _record(entries: Iterable[tuple[str, Data]]) -> Record:
+def _record(entries: Iterable[tuple[str, ActionData]]) -> RecordData:
     """In the order of names: what is the same when it is read back is the same from the start."""
-    return Record(tuple(sorted(entries, key=lambda entry: entry[0])))
+    return RecordData(tuple(sorted(entries, key=lambda entry: entry[0])))
 
 
-def misfits(data: Data, type: Type, known: Known, action: str, place: Location | None) -> Iterator[Problem]:
+def misfits(
+    data: ActionData, type: Type, known: ReferenceLookup, action: str, place: Location | None
+) -> Iterator[Problem]:
     """Where what references stand for does not fit the event they make."""
     yield from _misfits(data, type, NO_UNIT, "data", _Use(known, action, place))
 
 
 class _Use:
-    def __init__(self, known: Known, action: str, place: Location | None) -> None:
+    def __init__(self, known: ReferenceLookup, action: str, place: Location | None) -> None:
         self.known, self.action, self.place = known, action, place
 
 
-def _misfits(data: Data, type: Type, unit: Unit, path: str, use: _Use) -> Iterator[Problem]:
+def _misfits(data: ActionData, type: Type, unit: Unit, path: str, use: _Use) -> Iterator[Problem]:
     bare = plain(type)
     match data, bare:
-        case Record(entries=entries), Struct():
+        case RecordData(entries=entries), Struct():
             for name, each in entries:
                 attribute = bare.attribute(name)
                 if attribute is not None:
                     below = unit_below(bare, unit, attribute)
                     yield from _misfits(each, attribute.type, below, f"{path}.{name}", use)
-        case Listing(items=items), ListOf(element=element):
+        case ListData(items=items), ListOf(element=element):
             for number, each in enumerate(items):
                 yield from _misfits(each, element, unit, f"{path}[{number}]", use)
         case Template(), _ if data.alone is not None:
@@ -157,16 +169,16 @@ def _misfits(data: Data, type: Type, unit: Unit, path: str, use: _Use) -> Iterat
                 )
 
 
-def data_as_json(data: Data) -> Any:
+def data_as_json(data: ActionData) -> Any:
     """As it is written."""
     match data:
         case Template():
             return str(data)
-        case Constant(value=value):
+        case ConstantData(value=value):
             return value
-        case Record(entries=entries):
+        case RecordData(entries=entries):
             return {name: data_as_json(each) for name, each in entries}
-        case Listing(items=items):
+        case ListData(items=items):
             return [data_as_json(each) for each in items]
 
 
@@ -174,7 +186,7 @@ def _shown(value: Any) -> str:
     return "nothing" if value is None else f"`{value}`" if isinstance(value, str | int | float) else "something else"
 
 
-def _listed(attributes: list[Attribute]) -> str:
+def _listed_attributes(attributes: list[Attribute]) -> str:
     return _names(tuple(each.name for each in attributes))
 
 

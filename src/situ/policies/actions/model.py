@@ -1,8 +1,8 @@
 """Actions: what a project declares under a name, in terms of the few things that Situ can do.
 
 Plain data, checked as far as it can be without a policy. How actions are written is
-:mod:`situ.situation.actions.load_actions`; whether one fits a policy is :mod:`situ.situation.actions.resolve_actions`;
-what it comes to for a detection is :mod:`situ.situation.actions.perform`.
+:mod:`situ.policies.actions.load`; whether one fits a policy is :mod:`situ.policies.actions.resolve`;
+what it comes to for a detection is :mod:`situ.policies.actions.invocations`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from situ.errors import Location
-from situ.situation.actions.templates import Template
+from situ.lang.problems import Location
+from situ.policies.actions.templates import Template
 
 VERBS = ("publish", "notify", "webhook", "command", "log", "delete policy", "suspend policy")
 """What Situ can do, by the names that policies and ``actions.yaml`` use."""
@@ -23,40 +23,40 @@ _URL = re.compile(r"(?:https?://(?:[^\s/?#{}]|\$\{\w+\})+|\$\{\w+\})(?:[/?#].*)?
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class ConstantData:
     """A JSON value that is always the same."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RecordData:
     """Values by name."""
 
-    entries: tuple[tuple[str, Data], ...]
+    entries: tuple[tuple[str, ActionData], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ListData:
     """Values in order."""
 
-    items: tuple[Data, ...]
+    items: tuple[ActionData, ...]
 
 
-Data = Template | Constant | Record | Listing
+ActionData = Template | ConstantData | RecordData | ListData
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Publish:
+class PublishStep:
     """An event of this type, from the policy."""
 
     type: str
-    data: Record = Record(())
+    data: RecordData = RecordData(())
     location: Location | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Notify:
+class NotifyStep:
     """A text for people: who is told, and what. Without a text, what was detected."""
 
     to: Template
@@ -65,27 +65,27 @@ class Notify:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Webhook:
+class WebhookStep:
     """A request to an address. Its host is always the same; without data the situation is sent."""
 
     url: Template
     method: str = "POST"
     headers: tuple[tuple[str, Template], ...] = ()
-    data: Data | None = None
+    data: ActionData | None = None
     location: Location | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class CommandStep:
     """A message to a device, which is a client. Without data the situation is sent."""
 
     to: Template
-    data: Data | None = None
+    data: ActionData | None = None
     location: Location | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Log:
+class LogStep:
     """A line in the log of the engine. Without a text, what was detected."""
 
     text: Template | None = None
@@ -94,7 +94,7 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeletePolicy:
+class DeletePolicyStep:
     """The policy of this name is removed."""
 
     policy: Template
@@ -102,17 +102,21 @@ class DeletePolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SuspendPolicy:
+class SuspendPolicyStep:
     """The policy of this name is suspended, until somebody resumes it."""
 
     policy: Template
     location: Location | None = field(default=None, compare=False, repr=False)
 
 
-Step = Publish | Notify | Webhook | Command | Log | DeletePolicy | SuspendPolicy
+ActionStep = PublishStep | NotifyStep | WebhookStep | CommandStep | LogStep | DeletePolicyStep | SuspendPolicyStep
 
-VERB_OF: Mapping[type[Step], str] = dict(
-    zip((Publish, Notify, Webhook, Command, Log, DeletePolicy, SuspendPolicy), VERBS, strict=True)
+VERB_OF: Mapping[type[ActionStep], str] = dict(
+    zip(
+        (PublishStep, NotifyStep, WebhookStep, CommandStep, LogStep, DeletePolicyStep, SuspendPolicyStep),
+        VERBS,
+        strict=True,
+    )
 )
 
 
@@ -121,7 +125,7 @@ class NamedAction:
     """What a project calls ``raise alarm``: one thing after another."""
 
     name: str
-    steps: tuple[Step, ...]
+    steps: tuple[ActionStep, ...]
     location: Location | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -131,7 +135,7 @@ class NamedAction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Actions:
+class DeclaredActions:
     """All actions of a project by name, and the pairs that oppose each other, each in the order of names."""
 
     named: Mapping[str, NamedAction] = field(default_factory=dict)
@@ -148,43 +152,43 @@ def has_host(url: Template) -> bool:
     return _URL.fullmatch(str(url)) is not None
 
 
-def templates_of(step: Step) -> Iterator[Template]:
+def templates_of(step: ActionStep) -> Iterator[Template]:
     """Every template of a step."""
     match step:
-        case Publish(data=data):
+        case PublishStep(data=data):
             yield from templates_in(data)
-        case Notify(to=to, text=text):
+        case NotifyStep(to=to, text=text):
             yield to
             if text is not None:
                 yield text
-        case Webhook(url=url, headers=headers, data=sent):
+        case WebhookStep(url=url, headers=headers, data=sent):
             yield url
             yield from (template for _, template in headers)
             if sent is not None:
                 yield from templates_in(sent)
-        case Command(to=to, data=sent):
+        case CommandStep(to=to, data=sent):
             yield to
             if sent is not None:
                 yield from templates_in(sent)
-        case Log(text=said):
+        case LogStep(text=said):
             if said is not None:
                 yield said
-        case DeletePolicy(policy=policy) | SuspendPolicy(policy=policy):
+        case DeletePolicyStep(policy=policy) | SuspendPolicyStep(policy=policy):
             yield policy
 
 
-def templates_in(data: Data) -> Iterator[Template]:
+def templates_in(data: ActionData) -> Iterator[Template]:
     match data:
         case Template():
             yield data
-        case Record(entries=entries):
+        case RecordData(entries=entries):
             for _, each in entries:
                 yield from templates_in(each)
-        case Listing(items=items):
+        case ListData(items=items):
             for each in items:
                 yield from templates_in(each)
 
 
-def references_of(step: Step) -> Iterator[Any]:
+def references_of(step: ActionStep) -> Iterator[Any]:
     for template in templates_of(step):
         yield from template.references

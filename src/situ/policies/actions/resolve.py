@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from situ.catalogue import (
+from situ.lang.catalogue import (
     ACTION_ARGUMENTS,
     ACTION_UNFIT,
     ALIAS_NEVER_BOUND,
@@ -18,28 +18,28 @@ from situ.catalogue import (
     TEMPLATE_NAME,
     UNKNOWN_ACTION,
 )
-from situ.errors import Location, Problems, SituError, nearest
-from situ.situation.actions.action import (
+from situ.lang.problems import Location, Problems, SituError, nearest
+from situ.lang.types.model import STRING, TIMESTAMP, Attribute
+from situ.lang.types.table import Types
+from situ.policies.actions.data import misfits
+from situ.policies.actions.model import (
     VERBS,
-    Actions,
-    Command,
-    DeletePolicy,
-    Log,
-    Notify,
-    Publish,
-    Step,
-    SuspendPolicy,
-    Webhook,
+    ActionStep,
+    CommandStep,
+    DeclaredActions,
+    DeletePolicyStep,
+    LogStep,
+    NotifyStep,
+    PublishStep,
+    SuspendPolicyStep,
+    WebhookStep,
     has_host,
     references_of,
 )
-from situ.situation.actions.action_data import misfits
-from situ.situation.actions.templates import ABOUT, Reference, Template, parse_template, text_template
-from situ.situation.domain.ontology import Concept
-from situ.situation.language.syntax import ActionText
-from situ.situation.policies.policy import Action, Clause, Is, Literal, Then
-from situ.types.model import STRING, TIMESTAMP, Attribute
-from situ.types.table import Types
+from situ.policies.actions.templates import ABOUT, Template, TemplateReference, parse_template, text_template
+from situ.policies.language.syntax import ActionText
+from situ.policies.model import Clause, ConditionLiteral, PolicyAction, RelationLiteral, SequenceLiteral
+from situ.policies.ontology.model import Concept
 
 _NEEDS: Mapping[str, tuple[int, int, str]] = {
     "publish": (1, 1, "publish Alarm"),
@@ -54,7 +54,7 @@ _NEEDS: Mapping[str, tuple[int, int, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
+class BoundAliases:
     """The aliases of a policy with their concepts, and which of them detections bind: always, or at all."""
 
     concepts: Mapping[str, Concept]
@@ -62,7 +62,7 @@ class Bound:
     ever: frozenset[str]
 
     @classmethod
-    def of(cls, concepts: Mapping[str, Concept], clauses: tuple[Clause, ...] | None) -> Bound:
+    def of(cls, concepts: Mapping[str, Concept], clauses: tuple[Clause, ...] | None) -> BoundAliases:
         """Without clauses, because something is wrong with the conditions, nothing is said about what they bind."""
         if clauses is None:
             return cls(concepts=concepts, always=frozenset(concepts), ever=frozenset(concepts))
@@ -74,17 +74,19 @@ class Bound:
         return cls(concepts=concepts, always=always, ever=ever)
 
 
-def resolve_action(written: ActionText, actions: Actions, bound: Bound, types: Types, problems: Problems) -> Action:
+def resolve_action(
+    written: ActionText, actions: DeclaredActions, bound: BoundAliases, types: Types, problems: Problems
+) -> PolicyAction:
     """The action that the words name; what is wrong with it is reported."""
     words = [word.text for word in written.words]
     name = _named(words, actions)
     if name is None:
         _unknown(written, words, actions, problems)
-        return Action(name=" ".join(words), location=written.location)
+        return PolicyAction(name=" ".join(words), location=written.location)
     if name in actions.faulty:
-        return Action(name=name, location=written.location)
+        return PolicyAction(name=name, location=written.location)
     count = len(name.split())
-    action = Action(name=name, arguments=tuple(map(_plain, words[count:])), location=written.location)
+    action = PolicyAction(name=name, arguments=tuple(map(_plain, words[count:])), location=written.location)
     if name not in actions.named:
         _check_templates(action, problems)
     if _arguments_fit(action, actions, problems):
@@ -93,31 +95,31 @@ def resolve_action(written: ActionText, actions: Actions, bound: Bound, types: T
     return action
 
 
-def steps_of(action: Action, actions: Actions) -> tuple[Step, ...]:
+def steps_of(action: PolicyAction, actions: DeclaredActions) -> tuple[ActionStep, ...]:
     """What is to be done for an action of a policy, in order; nothing for one that is faulty or not known."""
     if (declared := actions.named.get(action.name)) is not None:
         return declared.steps
     if action.name == "log" and not action.arguments:
-        return (Log(),)
+        return (LogStep(),)
     if action.name not in VERBS or not action.arguments:
         return ()
     first, *rest = action.arguments
     said = _template(" ".join(rest)) if rest else None
     match action.name:
         case "publish":
-            return (Publish(type=first),)
+            return (PublishStep(type=first),)
         case "notify":
-            return (Notify(to=_template(first), text=said),)
+            return (NotifyStep(to=_template(first), text=said),)
         case "webhook":
-            return (Webhook(url=_template(first)),)
+            return (WebhookStep(url=_template(first)),)
         case "command":
-            return (Command(to=_template(first)),)
+            return (CommandStep(to=_template(first)),)
         case "log":
-            return (Log(text=_template(" ".join(action.arguments))),)
+            return (LogStep(text=_template(" ".join(action.arguments))),)
         case "delete policy":
-            return (DeletePolicy(policy=_template(first)),)
+            return (DeletePolicyStep(policy=_template(first)),)
         case _:
-            return (SuspendPolicy(policy=_template(first)),)
+            return (SuspendPolicyStep(policy=_template(first)),)
 
 
 @lru_cache(maxsize=1024)
@@ -129,7 +131,7 @@ def _template(text: str) -> Template:
         return text_template(text)
 
 
-def _named(words: list[str], actions: Actions) -> str | None:
+def _named(words: list[str], actions: DeclaredActions) -> str | None:
     known = {name.lower(): name for name in (*VERBS, *actions.faulty, *actions.named)}
     for count in range(len(words), 0, -1):
         if (name := known.get(" ".join(words[:count]).lower())) is not None:
@@ -142,7 +144,7 @@ def _plain(word: str) -> str:
     return word[1:-1].replace("''", "'") if len(word) > 1 and word[0] == word[-1] == "'" else word
 
 
-def _unknown(written: ActionText, words: list[str], actions: Actions, problems: Problems) -> None:
+def _unknown(written: ActionText, words: list[str], actions: DeclaredActions, problems: Problems) -> None:
     known = (*actions.named, *VERBS)
     lengths = {len(name.split()) for name in known} | {len(words)}
     close: dict[str, None] = {}
@@ -151,7 +153,7 @@ def _unknown(written: ActionText, words: list[str], actions: Actions, problems: 
     problems.add(UNKNOWN_ACTION(written.location, name=" ".join(words), nearest=tuple(close)[:3], known=VERBS))
 
 
-def _arguments_fit(action: Action, actions: Actions, problems: Problems) -> bool:
+def _arguments_fit(action: PolicyAction, actions: DeclaredActions, problems: Problems) -> bool:
     found = len(action.arguments)
     declared = actions.named.get(action.name)
     if declared is not None:
@@ -168,7 +170,7 @@ def _arguments_fit(action: Action, actions: Actions, problems: Problems) -> bool
     return False
 
 
-def _check_templates(action: Action, problems: Problems) -> None:
+def _check_templates(action: PolicyAction, problems: Problems) -> None:
     try:
         parse_template(" ".join(action.arguments), lambda start, length: action.location)
     except SituError as error:
@@ -182,7 +184,9 @@ def _words(count: int) -> str:
 class _Checking:
     """One action in one policy."""
 
-    def __init__(self, action: Action, bound: Bound, types: Types, problems: Problems, *, built_in: bool) -> None:
+    def __init__(
+        self, action: PolicyAction, bound: BoundAliases, types: Types, problems: Problems, *, built_in: bool
+    ) -> None:
         self.action, self.bound, self.types, self.problems = action, bound, types, problems
         self.built_in = built_in
 
@@ -190,17 +194,17 @@ class _Checking:
     def place(self) -> Location | None:
         return self.action.location
 
-    def steps(self, steps: tuple[Step, ...]) -> None:
+    def steps(self, steps: tuple[ActionStep, ...]) -> None:
         for step in steps:
             for reference in references_of(step):
                 self._reference(reference)
-            if isinstance(step, Publish):
+            if isinstance(step, PublishStep):
                 self._publish(step)
-            elif isinstance(step, Webhook) and not has_host(step.url):
+            elif isinstance(step, WebhookStep) and not has_host(step.url):
                 remedy = "Write `https://…`; references can stand behind the host only."
                 self._unfit(f"calls `{step.url}`, which is no address with a host of its own", remedy)
 
-    def _publish(self, step: Publish) -> None:
+    def _publish(self, step: PublishStep) -> None:
         struct = self.types.event(step.type) if step.type in self.types.events else None
         if struct is None:
             similar = nearest(step.type, self.types.events, 1)
@@ -218,7 +222,7 @@ class _Checking:
             self._unfit(f"publishes `{step.type}` without `{lacking[0]}`", remedy)
         self.problems.extend(misfits(step.data, struct, self._attribute, self.action.name, self.place))
 
-    def _attribute(self, reference: Reference) -> Attribute | None:
+    def _attribute(self, reference: TemplateReference) -> Attribute | None:
         """What a reference stands for, if it stands for anything."""
         if reference.argument or reference.is_environment or (reference.is_alias and not reference.attribute):
             return Attribute(name=reference.name, type=STRING)
@@ -227,7 +231,7 @@ class _Checking:
         concept = self.bound.concepts.get(reference.name)
         return None if concept is None else concept.attribute(reference.attribute)
 
-    def _reference(self, reference: Reference) -> None:
+    def _reference(self, reference: TemplateReference) -> None:
         if not reference.is_alias:
             if self.built_in and (reference.argument or reference.is_environment):
                 remedy = "Declare an action in `actions.yaml` that refers to it, and write its name here."
@@ -252,7 +256,7 @@ class _Checking:
         elif alias not in self.bound.always:
             self.problems.add(ALIAS_SOMETIMES_BOUND(self.place, reference=str(reference), action=name, alias=alias))
 
-    def _means_nothing(self, reference: Reference, reason: str, similar: tuple[str, ...], remedy: str) -> None:
+    def _means_nothing(self, reference: TemplateReference, reason: str, similar: tuple[str, ...], remedy: str) -> None:
         self.problems.add(
             TEMPLATE_NAME(
                 self.place,
@@ -268,7 +272,7 @@ class _Checking:
         self.problems.add(ACTION_UNFIT(self.place, name=self.action.name, reason=reason, remedy=remedy))
 
 
-def _binds(literal: Literal) -> tuple[str, ...]:
+def _binds(literal: ConditionLiteral) -> tuple[str, ...]:
     """The aliases that an occurrence of this literal binds: none if it is about what does not happen."""
-    parts: tuple[Is, ...] = literal.parts if isinstance(literal, Then) else (literal,)
+    parts: tuple[RelationLiteral, ...] = literal.parts if isinstance(literal, SequenceLiteral) else (literal,)
     return tuple(alias for part in parts if not part.negated for alias in part.relation.aliases)

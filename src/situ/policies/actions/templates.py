@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from situ.catalogue import TEMPLATE_SYNTAX
-from situ.errors import Location, SituError
-from situ.types.model import BYTES, DATE, DURATION, TIMESTAMP
-from situ.types.scalars import PRINTERS, print_decimal
+from situ.lang.catalogue import TEMPLATE_SYNTAX
+from situ.lang.problems import Location, SituError
+from situ.lang.types.model import BYTES, DATE, DURATION, TIMESTAMP
+from situ.lang.types.scalars import PRINTERS, print_decimal
 
 ABOUT = ("policy", "situation", "detection", "time")
 """What can be said of a detection itself."""
@@ -33,7 +33,7 @@ _REFERENCE = re.compile(r"\s*(?P<name>[^\W\d]\w*(?:-\w+)*|[1-9])(?:\.(?P<attribu
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class TemplateReference:
     """``{A.name}``: an alias with an attribute, an alias, a word about the detection, or the number of an argument.
 
     A name that begins with ``$`` is one of the environment.
@@ -66,28 +66,28 @@ class Reference:
 class Template:
     """Text and references in turn."""
 
-    parts: tuple[str | Reference, ...]
+    parts: tuple[str | TemplateReference, ...]
     location: Location | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         """As it is written."""
         return "".join(
-            str(part) if isinstance(part, Reference) else part.replace("{", "{{").replace("}", "}}")
+            str(part) if isinstance(part, TemplateReference) else part.replace("{", "{{").replace("}", "}}")
             for part in self.parts
         )
 
     @property
-    def references(self) -> tuple[Reference, ...]:
-        return tuple(part for part in self.parts if isinstance(part, Reference))
+    def references(self) -> tuple[TemplateReference, ...]:
+        return tuple(part for part in self.parts if isinstance(part, TemplateReference))
 
     @property
-    def alone(self) -> Reference | None:
+    def alone(self) -> TemplateReference | None:
         """The reference that is all of the template: its value keeps its type."""
-        return self.parts[0] if len(self.parts) == 1 and isinstance(self.parts[0], Reference) else None
+        return self.parts[0] if len(self.parts) == 1 and isinstance(self.parts[0], TemplateReference) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class TemplateFacts:
     """What templates can refer to. An alias that is not bound, an attribute that is not known, is None."""
 
     policy: str = ""
@@ -100,7 +100,7 @@ class Facts:
     arguments: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    def value(self, reference: Reference) -> Any:
+    def value(self, reference: TemplateReference) -> Any:
         if reference.is_environment:
             return self.environment.get(reference.name[1:])
         if reference.argument:
@@ -115,7 +115,7 @@ class Facts:
 
 def parse_template(text: str, locate: Locate) -> Template:
     """Read a template; :class:`SituError` with all that is wrong with it."""
-    parts: list[str | Reference] = []
+    parts: list[str | TemplateReference] = []
     problems = []
     for found in _PIECE.finditer(text):
         piece = found[0]
@@ -126,14 +126,14 @@ def parse_template(text: str, locate: Locate) -> Template:
             remedy = "Write `{{` and `}}` for braces that mean themselves."
             problems.append(TEMPLATE_SYNTAX(place, reason=f"`{piece}` stands alone", remedy=remedy))
         elif found["environment"] is not None:
-            parts.append(Reference(f"${piece[2:-1]}", location=place))
+            parts.append(TemplateReference(f"${piece[2:-1]}", location=place))
         elif found["reference"] is None:
             parts.append(piece)
         elif (reference := _REFERENCE.fullmatch(found["reference"])) is None:
             remedy = "Refer to an alias, `{A}`, or to one of its attributes, `{A.name}`."
             problems.append(TEMPLATE_SYNTAX(place, reason=f"`{piece}` refers to nothing", remedy=remedy))
         else:
-            parts.append(Reference(reference["name"], reference["attribute"] or "", location=place))
+            parts.append(TemplateReference(reference["name"], reference["attribute"] or "", location=place))
     if problems:
         raise SituError(*problems)
     return Template(tuple(_joined(parts)), location=locate(0, len(text)))
@@ -144,7 +144,7 @@ def text_template(text: str) -> Template:
     return Template((text,) if text else ())
 
 
-def _joined(parts: list[str | Reference]) -> Iterator[str | Reference]:
+def _joined(parts: list[str | TemplateReference]) -> Iterator[str | TemplateReference]:
     text = ""
     for part in parts:
         if isinstance(part, str):
@@ -161,14 +161,14 @@ def _joined(parts: list[str | Reference]) -> Iterator[str | Reference]:
 # ── rendering ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def render(template: Template, facts: Facts) -> Any:
+def render_template(template: Template, facts: TemplateFacts) -> Any:
     """What the template says of these facts: a JSON value. Only a reference that stands alone can give no text."""
     if (alone := template.alone) is not None:
         return json_value(facts.value(alone))
     return render_text(template, facts)
 
 
-def render_text(template: Template, facts: Facts, spell: Callable[[str], str] = str) -> str:
+def render_text(template: Template, facts: TemplateFacts, spell: Callable[[str], str] = str) -> str:
     """The template as text; ``spell`` is applied to what references stand for."""
     return "".join(
         part if isinstance(part, str) else spell(_text(json_value(facts.value(part)))) for part in template.parts

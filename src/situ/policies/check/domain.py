@@ -7,19 +7,19 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TypeVar, assert_never
 
-from situ.expr.limits import DEFAULT_LIMITS, Limits
-from situ.expr.scope import Definition, Scope, Variable
-from situ.expr.tree import Node
+from situ.lang.expr.limits import DEFAULT_LIMITS, ExpressionLimits
+from situ.lang.expr.scope import Definition, NameScope, Variable
+from situ.lang.expr.tree import Node
+from situ.lang.types.table import Types
+from situ.policies.actions.model import DeclaredActions
+from situ.policies.language import syntax
+from situ.policies.language.syntax import PolicyText
+from situ.policies.ontology.model import Concept, ConceptAttribute, ConceptMeasure, Ontology, Relationship
+from situ.policies.source_coverage import fed_attributes
 from situ.settings import Settings
-from situ.situation.actions.action import Actions
-from situ.situation.domain.check_sources import fed
-from situ.situation.domain.ontology import Concept, End, Measure, Ontology, Relationship
-from situ.situation.language import syntax
-from situ.situation.language.syntax import PolicyText
 from situ.sources.model import Push
-from situ.types.table import Types
 
-T = TypeVar("T", bound=Relationship | Measure)
+T = TypeVar("T", bound=Relationship | ConceptMeasure)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +30,13 @@ class Domain:
     """
 
     ontology: Ontology
-    fed: frozenset[End]
+    fed: frozenset[ConceptAttribute]
     types: Types
-    limits: Limits = DEFAULT_LIMITS
+    limits: ExpressionLimits = DEFAULT_LIMITS
     window: int = 5_000_000
-    actions: Actions | None = None
+    actions: DeclaredActions | None = None
     """Those that policies can name; None: what they name is not looked up."""
-    kept: Mapping[End, tuple[str, int]] = field(default_factory=dict)
+    kept: Mapping[ConceptAttribute, tuple[str, int]] = field(default_factory=dict)
     """Of attributes whose values push sources keep: the name of the one that keeps them longest, and for how long."""
     checked: dict[tuple[object, ...], Node] = field(default_factory=dict, compare=False, repr=False)
     """Conditions that were found to be right: many policies say much the same."""
@@ -48,13 +48,13 @@ class Domain:
         pushes: Iterable[Push],
         types: Types,
         settings: Settings,
-        actions: Actions | None = None,
+        actions: DeclaredActions | None = None,
     ) -> Domain:
         """That of a project."""
         pushes = tuple(pushes)
         return cls(
             ontology=ontology,
-            fed=fed(pushes),
+            fed=fed_attributes(pushes),
             types=types,
             limits=settings.expression_limits,
             window=settings.defaults.window // timedelta(microseconds=1),
@@ -64,9 +64,9 @@ class Domain:
 
     def brings(self, concept: Concept, attribute: str) -> bool:
         """Whether events bring this attribute of some instance of the concept."""
-        return any(End(concept=member, attribute=attribute) in self.fed for member in members(concept))
+        return any(ConceptAttribute(concept=member, attribute=attribute) in self.fed for member in members(concept))
 
-    def fits(self, concept: Concept, end: End) -> bool:
+    def fits(self, concept: Concept, end: ConceptAttribute) -> bool:
         """Whether every instance of the concept can stand at this end."""
         return concept.name in members(self.ontology.concepts[end.concept])
 
@@ -77,7 +77,7 @@ class Domain:
     def more_general(self, concept: Concept, attribute: str) -> str:
         """A concept of which this one is a special case, and of which events bring the attribute; else nothing."""
         for each in self.ontology.concepts.values():
-            if concept.name in members(each) and End(concept=each.name, attribute=attribute) in self.fed:
+            if concept.name in members(each) and ConceptAttribute(concept=each.name, attribute=attribute) in self.fed:
                 return each.name
         return ""
 
@@ -88,9 +88,11 @@ class Domain:
         """
         return _Spelling(self.ontology).policy(text)
 
-    def scope(self, variables: Iterable[tuple[str, Concept]], functions: dict[str, Definition] | None = None) -> Scope:
+    def scope(
+        self, variables: Iterable[tuple[str, Concept]], functions: dict[str, Definition] | None = None
+    ) -> NameScope:
         """Expressions over instances of concepts."""
-        return Scope(
+        return NameScope(
             variables={name: Variable(type=concept.struct) for name, concept in variables},
             types=self.types,
             units=self.types.units,
@@ -103,11 +105,11 @@ def members(concept: Concept) -> tuple[str, ...]:
     return concept.members or (concept.name,)
 
 
-def _kept(pushes: Iterable[Push]) -> dict[End, tuple[str, int]]:
-    found: dict[End, tuple[str, int]] = {}
+def _kept(pushes: Iterable[Push]) -> dict[ConceptAttribute, tuple[str, int]]:
+    found: dict[ConceptAttribute, tuple[str, int]] = {}
     for each in sorted(pushes, key=lambda push: (push.keep or timedelta(0), push.name)):
         if each.keep:
-            found[End(concept=each.concept, attribute=each.attribute)] = (
+            found[ConceptAttribute(concept=each.concept, attribute=each.attribute)] = (
                 each.name,
                 each.keep // timedelta(microseconds=1),
             )
@@ -125,7 +127,7 @@ class _Spelling:
         concepts = tuple(self._concept(each) for each in text.concepts)
         return replace(text, concepts=concepts, conditions=self._condition(text.conditions))
 
-    def _concept(self, written: syntax.ConceptDef) -> syntax.ConceptDef:
+    def _concept(self, written: syntax.ConceptDefinition) -> syntax.ConceptDefinition:
         name = _spelled(written.concept, self.ontology.concepts)
         concept = self.ontology.concepts.get(name.text)
         if concept is None:
@@ -143,7 +145,7 @@ class _Spelling:
 
     def _condition(self, written: syntax.Condition) -> syntax.Condition:
         match written:
-            case syntax.Relation(relationship=name):
+            case syntax.RelationText(relationship=name):
                 return replace(written, relationship=_spelled(name, self.ontology.relationships))
             case syntax.Comparison(left=left, right=right):
                 return replace(written, left=self._operand(left), right=self._operand(right))
@@ -160,7 +162,7 @@ class _Spelling:
                 return replace(written, measure=_spelled(name, self.ontology.measures))
             case syntax.AttributeOf(alias=alias, attribute=name):
                 return replace(written, attribute=self._attribute(self.concepts.get(alias.text), name))
-            case syntax.Value():
+            case syntax.ValueText():
                 return written
             case _:
                 assert_never(written)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import assert_never
 
-from situ.catalogue import (
+from situ.lang.catalogue import (
     ALIAS_TWICE,
     ALIAS_UNUSED,
     CONSTRAINT_ALONE,
@@ -23,34 +23,32 @@ from situ.catalogue import (
     NOTHING_TRIGGERS,
     UNKNOWN_CONCEPT,
 )
-from situ.errors import Location, Problem, Problems, SituError, nearest
-from situ.situation.actions.resolve_actions import Bound, resolve_action
-from situ.situation.domain.concepts import IDENTITY
-from situ.situation.domain.domain import Domain, members
-from situ.situation.domain.ontology import Concept, End
-from situ.situation.language import syntax
-from situ.situation.language.print import print_policy, print_property
-from situ.situation.language.syntax import Consumption, PolicyText, When
-from situ.situation.policies import resolved
-from situ.situation.policies.check_relations import Relations
-from situ.situation.policies.impossible import exclude_each_other, renamed
-from situ.situation.policies.normal_form import normal_form
-from situ.situation.policies.policy import (
+from situ.lang.problems import Location, Problem, Problems, SituError, nearest
+from situ.policies.actions.resolve import BoundAliases, resolve_action
+from situ.policies.check import normal_form as resolved
+from situ.policies.check.domain import Domain, members
+from situ.policies.check.normal_form import to_normal_form
+from situ.policies.check.relations import RelationChecker
+from situ.policies.check.satisfiability import dead_conditions, exclude_each_other, renamed
+from situ.policies.language import syntax
+from situ.policies.language.print import print_policy, print_property
+from situ.policies.language.syntax import ConsumptionMode, PolicyText, When
+from situ.policies.logic_tree import duration_text
+from situ.policies.model import (
     IT,
     LEFT,
-    Action,
     Alias,
     Clause,
-    Is,
-    Kind,
-    Literal,
-    Part,
+    ConditionLiteral,
+    ConditionPart,
     Policy,
+    PolicyAction,
     Relation,
-    Then,
+    RelationKind,
+    RelationLiteral,
+    SequenceLiteral,
 )
-from situ.situation.policies.time_bounds import dead_conditions
-from situ.situation.policies.wording import duration_text
+from situ.policies.ontology.model import IDENTITY, Concept, ConceptAttribute
 
 MOST_REPEATED = 1_000_000
 """How often a value that a push source keeps may count again."""
@@ -69,7 +67,7 @@ class _Checking:
         self.written, self.text = text, domain.spelled(text)
         self.domain, self.problems = domain, problems
         self.concepts = self._concepts()
-        self.relations = Relations(domain, self.concepts, problems)
+        self.relations = RelationChecker(domain, self.concepts, problems)
         self.window = _microseconds(text.window, domain.window)
         self.places = 0
 
@@ -91,7 +89,7 @@ class _Checking:
             window=self.window,
             hold=_microseconds(text.hold, 2 * self.window),
             lateness=_microseconds(text.lateness, -1),
-            consumption=text.consumption or Consumption.CHRONICLE,
+            consumption=text.consumption or ConsumptionMode.CHRONICLE,
             when=text.when or When.OPENING,
             actions=actions,
             text=print_policy(self.written),
@@ -134,75 +132,81 @@ class _Checking:
 
     # ── conditions ────────────────────────────────────────────────────────────────────────────────
 
-    def _condition(self, written: syntax.Condition) -> resolved.Condition | None:
+    def _condition(self, written: syntax.Condition) -> resolved.ResolvedCondition | None:
         """None if a part has a problem; all parts are looked at."""
         place = written.location
         match written:
-            case syntax.Relation():
+            case syntax.RelationText():
                 return self._holds(self.relations.relation(written), written)
             case syntax.Comparison():
                 return self._holds(self.relations.comparison(written), written)
             case syntax.AllOf(parts=parts):
-                return None if (below := self._all(parts)) is None else resolved.AllOf(below, location=place)
+                return None if (below := self._all(parts)) is None else resolved.ResolvedAll(below, location=place)
             case syntax.AnyOf(parts=parts):
-                return None if (below := self._all(parts)) is None else resolved.AnyOf(below, location=place)
+                return None if (below := self._all(parts)) is None else resolved.ResolvedAny(below, location=place)
             case syntax.FollowedBy(first=first, second=second, within=within):
                 before, after = self._condition(first), self._condition(second)
                 if before is None or after is None:
                     return None
                 bound = None if within is None else _microseconds(within, 0)
-                return resolved.FollowedBy(before, after, bound, location=place)
+                return resolved.ResolvedSequence(before, after, bound, location=place)
             case _:
                 assert_never(written)
 
     def _holds(
-        self, relation: Relation | None, written: syntax.Relation | syntax.Comparison
-    ) -> resolved.Condition | None:
+        self, relation: Relation | None, written: syntax.RelationText | syntax.Comparison
+    ) -> resolved.ResolvedCondition | None:
         """Literals are numbered as they are written: two that read the same are two."""
         if relation is None:
             return None
         self.places += 1
-        return resolved.Holds(Is(relation, written.negated, self.places), location=written.location)
+        return resolved.ResolvedRelation(
+            RelationLiteral(relation, written.negated, self.places), location=written.location
+        )
 
-    def _all(self, parts: Iterable[syntax.Condition]) -> tuple[resolved.Condition, ...] | None:
+    def _all(self, parts: Iterable[syntax.Condition]) -> tuple[resolved.ResolvedCondition, ...] | None:
         found = [self._condition(part) for part in parts]
         whole = tuple(each for each in found if each is not None)
         return whole if len(whole) == len(found) else None
 
     # ── actions ───────────────────────────────────────────────────────────────────────────────────
 
-    def _actions(self, clauses: tuple[Clause, ...] | None) -> tuple[Action, ...]:
+    def _actions(self, clauses: tuple[Clause, ...] | None) -> tuple[PolicyAction, ...]:
         known = self.domain.actions
         if known is None:
             return tuple(_action(each) for each in self.text.actions)
         concepts = {alias: concept for alias, concept in self.concepts.items() if concept is not None}
-        bound, types = Bound.of(concepts, clauses), self.domain.types
+        bound, types = BoundAliases.of(concepts, clauses), self.domain.types
         return tuple(resolve_action(each, known, bound, types, self.problems) for each in self.text.actions)
 
     # ── the policy as a whole ─────────────────────────────────────────────────────────────────────
 
     def _normal_form(
-        self, conditions: resolved.Condition, aliases: Iterable[Alias]
-    ) -> tuple[tuple[Part, ...], tuple[Clause, ...]] | None:
+        self, conditions: resolved.ResolvedCondition, aliases: Iterable[Alias]
+    ) -> tuple[tuple[ConditionPart, ...], tuple[Clause, ...]] | None:
         self.problems.extend(_constraints_in_sequences(conditions))
         places = dict(_places(conditions))
         self.problems.extend(_unconnected(places))
         self.problems.extend(self._kept_too_long(places))
         kinds = {relation.kind for relation in places}
-        if self.text.consumption is not None and Kind.CORRELATION not in kinds:
+        if self.text.consumption is not None and RelationKind.CORRELATION not in kinds:
             self.problems.add(CONSUMPTION_UNUSED(self.text.location, mode=self.text.consumption.value))
         try:
-            parts, clauses = normal_form(conditions, self.window, self.domain.limits.literals)
+            parts, clauses = to_normal_form(conditions, self.window, self.domain.limits.literals)
         except SituError as error:
             self.problems.extend(error.problems)
             return None
         if not any(_happens(literal) for clause in clauses for literal in clause):
             self.problems.add(self._nothing_triggers(clauses, conditions))
-        needed = [only.relation for (only, *more) in clauses if not more and isinstance(only, Is) and not only.negated]
+        needed = [
+            only.relation
+            for (only, *more) in clauses
+            if not more and isinstance(only, RelationLiteral) and not only.negated
+        ]
         self.problems.extend(_never_together(needed, aliases, places))
         written = dict(_written(conditions))
         for dead in dead_conditions(parts, self.window):
-            first = dead.literal.first if isinstance(dead.literal, Then) else dead.literal
+            first = dead.literal.first if isinstance(dead.literal, SequenceLiteral) else dead.literal
             self.problems.add(NEVER_MET(written[first.place], reason=dead.reason))
         return parts, clauses
 
@@ -213,7 +217,7 @@ class _Checking:
             for side in relation.sides:
                 concept = self.concepts[side.alias]
                 for member in members(concept) if concept is not None and side.event else ():
-                    push, keep = self.domain.kept.get(End(concept=member, attribute=side.event), ("", 0))
+                    push, keep = self.domain.kept.get(ConceptAttribute(concept=member, attribute=side.event), ("", 0))
                     if keep // self.window > MOST_REPEATED and push not in told:
                         told.add(push)
                         yield KEPT_TOO_LONG(
@@ -225,13 +229,13 @@ class _Checking:
                             most=f"{MOST_REPEATED:,}",
                         )
 
-    def _nothing_triggers(self, clauses: tuple[Clause, ...], conditions: resolved.Condition) -> Problem:
+    def _nothing_triggers(self, clauses: tuple[Clause, ...], conditions: resolved.ResolvedCondition) -> Problem:
         place = next(_places(conditions))[1]
         if not clauses:
             remedy = "Say something that can be true or not."
             return NOTHING_TRIGGERS(place, reason="its conditions are always met", remedy=remedy)
         literals = [literal for clause in clauses for literal in clause]
-        positive = [each.relation for each in literals if isinstance(each, Is) and not each.negated]
+        positive = [each.relation for each in literals if isinstance(each, RelationLiteral) and not each.negated]
         if not positive:
             reason = "all its conditions are about what does not happen"
             relation = next(part.relation for each in literals for part in _parts(each))
@@ -261,53 +265,53 @@ def _microseconds(written: timedelta | None, otherwise: int) -> int:
     return otherwise if written is None else written // timedelta(microseconds=1)
 
 
-def _action(written: syntax.ActionText) -> Action:
-    return Action(name=" ".join(word.text for word in written.words), location=written.location)
+def _action(written: syntax.ActionText) -> PolicyAction:
+    return PolicyAction(name=" ".join(word.text for word in written.words), location=written.location)
 
 
-def _parts(literal: Literal) -> tuple[Is, ...]:
-    return literal.parts if isinstance(literal, Then) else (literal,)
+def _parts(literal: ConditionLiteral) -> tuple[RelationLiteral, ...]:
+    return literal.parts if isinstance(literal, SequenceLiteral) else (literal,)
 
 
-def _happens(literal: Literal) -> bool:
+def _happens(literal: ConditionLiteral) -> bool:
     """Whether a literal produces occurrences in time."""
-    return any(not part.negated and part.relation.kind is not Kind.CONSTRAINT for part in _parts(literal))
+    return any(not part.negated and part.relation.kind is not RelationKind.CONSTRAINT for part in _parts(literal))
 
 
-def _written(condition: resolved.Condition) -> Iterator[tuple[int, Location | None]]:
+def _written(condition: resolved.ResolvedCondition) -> Iterator[tuple[int, Location | None]]:
     """Where each literal is written, by its number."""
     match condition:
-        case resolved.Holds(literal=literal, location=location):
+        case resolved.ResolvedRelation(literal=literal, location=location):
             yield literal.place, location
-        case resolved.AllOf(parts=parts) | resolved.AnyOf(parts=parts):
+        case resolved.ResolvedAll(parts=parts) | resolved.ResolvedAny(parts=parts):
             for part in parts:
                 yield from _written(part)
-        case resolved.FollowedBy(first=first, second=second):
+        case resolved.ResolvedSequence(first=first, second=second):
             yield from _written(first)
             yield from _written(second)
 
 
-def _places(condition: resolved.Condition) -> Iterator[tuple[Relation, Location | None]]:
+def _places(condition: resolved.ResolvedCondition) -> Iterator[tuple[Relation, Location | None]]:
     """Every relation with where it stands, in order."""
     match condition:
-        case resolved.Holds(literal=literal, location=location):
+        case resolved.ResolvedRelation(literal=literal, location=location):
             yield literal.relation, location
-        case resolved.AllOf(parts=parts) | resolved.AnyOf(parts=parts):
+        case resolved.ResolvedAll(parts=parts) | resolved.ResolvedAny(parts=parts):
             for part in parts:
                 yield from _places(part)
-        case resolved.FollowedBy(first=first, second=second):
+        case resolved.ResolvedSequence(first=first, second=second):
             yield from _places(first)
             yield from _places(second)
 
 
-def _constraints_in_sequences(condition: resolved.Condition) -> Iterator[Problem]:
+def _constraints_in_sequences(condition: resolved.ResolvedCondition) -> Iterator[Problem]:
     match condition:
-        case resolved.FollowedBy():
+        case resolved.ResolvedSequence():
             for relation, place in _places(condition):
-                if relation.kind is Kind.CONSTRAINT:
+                if relation.kind is RelationKind.CONSTRAINT:
                     read = [f"`{side.alias}.{each}`" for side in relation.sides for each in side.attributes]
                     yield CONSTRAINT_IN_SEQUENCE(place, text=relation.text, attributes=" or ".join(read))
-        case resolved.AllOf(parts=parts) | resolved.AnyOf(parts=parts):
+        case resolved.ResolvedAll(parts=parts) | resolved.ResolvedAny(parts=parts):
             for part in parts:
                 yield from _constraints_in_sequences(part)
 
@@ -321,7 +325,7 @@ def _never_together(
     """
     for alias in aliases:
         about = [each for each in needed if each.aliases == (alias.name,)]
-        lasting = [each for each in about if each.kind is Kind.CONSTRAINT]
+        lasting = [each for each in about if each.kind is RelationKind.CONSTRAINT]
         given = [] if alias.constraint is None else [renamed(alias.constraint, IT, LEFT)]
         said = [f"{alias.concept} {alias.name} ({alias.text})"] if given else []
         for place, relation in enumerate(about):
@@ -334,11 +338,11 @@ def _never_together(
 
 def _unconnected(places: dict[Relation, Location | None]) -> Iterator[Problem]:
     """Relations without events that share no alias with one that has them, not even through each other."""
-    eventful = [relation for relation in places if relation.kind is not Kind.CONSTRAINT]
+    eventful = [relation for relation in places if relation.kind is not RelationKind.CONSTRAINT]
     if not eventful:
         return  # then nothing triggers the policy, which says more
     reached = {alias for relation in eventful for alias in relation.aliases}
-    left = [relation for relation in places if relation.kind is Kind.CONSTRAINT]
+    left = [relation for relation in places if relation.kind is RelationKind.CONSTRAINT]
     while connected := [each for each in left if reached.intersection(each.aliases)]:
         reached.update(alias for each in connected for alias in each.aliases)
         left = [each for each in left if each not in connected]

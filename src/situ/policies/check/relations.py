@@ -1,7 +1,7 @@
-"""Single conditions of a policy → relations: names looked up, a test over the instances of their aliases.
+"""How far apart two points may be for a relation to hold: what a grid needs to know.
 
-Conditions become expressions over ``left`` and ``right``, checked like every other, so types and units of attributes
-and values are held against each other; problems point at where the value stands in the policy.
+Found where a test says it plainly, ``distance(left.p, right.p) <= c`` in the plane, alone or joined with more by AND,
+or in every part of an OR. Where nothing is found, nothing is promised.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from situ.catalogue import (
+from situ.lang.catalogue import (
     COMPARED_OUTSIDE,
     CONDITION_UNFIT,
     EVENT_BASED_PROPERTY,
@@ -25,27 +25,97 @@ from situ.catalogue import (
     UNKNOWN_MEASURE,
     UNKNOWN_RELATIONSHIP,
 )
-from situ.errors import Location, Problem, Problems, nearest
-from situ.expr.results import check_bounded
-from situ.expr.scope import Definition, Scope
-from situ.expr.simplify import simplify
-from situ.expr.tree import And, Node
-from situ.situation.domain.domain import Domain
-from situ.situation.domain.ontology import Concept, End, Measure, Relationship
-from situ.situation.domain.reach import reach_of
-from situ.situation.language import syntax
-from situ.situation.language.print import print_condition, print_property
-from situ.situation.policies.impossible import is_impossible, outside_domain
-from situ.situation.policies.pieces import Pieces
-from situ.situation.policies.policy import IT, LEFT, RIGHT, Relation, Side
-from situ.types.model import BOOLEAN
-from situ.units import Unit
+from situ.lang.expr.checker.check import check_bounded
+from situ.lang.expr.scope import Definition, NameScope
+from situ.lang.expr.simplify import simplify
+from situ.lang.expr.tree import And, Apply, Compare, Literal, Node, Or, Read
+from situ.lang.problems import Location, Problem, Problems, nearest
+from situ.lang.types.model import BOOLEAN
+from situ.lang.units import Unit
+from situ.policies.check.domain import Domain
+from situ.policies.check.satisfiability import is_impossible, outside_domain
+from situ.policies.language import syntax
+from situ.policies.language.print import print_condition, print_property
+from situ.policies.language.syntax import ValueText
+from situ.policies.model import IT, LEFT, RIGHT, Reach, Relation, Side
+from situ.policies.ontology.model import Concept, ConceptAttribute, ConceptMeasure, Relationship
+
+
+def reach_of(test: Node) -> Reach | None:
+    """The reach of a simplified test, if it is surely bounded."""
+    match test:
+        case Compare(op="<" | "<=", left=Apply(overload=overload, args=args), right=Literal(value=float() as most)):
+            return _between(args, most) if overload.name == "distance" and most > 0 else None
+        case And(args=args):
+            found = [reach for arg in args if (reach := reach_of(arg)) is not None]
+            return min(found, key=lambda each: each.distance, default=None)
+        case Or(args=args):
+            each_of = [reach_of(arg) for arg in args]
+            known = [reach for reach in each_of if reach is not None]
+            same = len({(reach.left, reach.right) for reach in known}) == 1
+            return max(known, key=lambda each: each.distance) if same and len(known) == len(each_of) else None
+        case _:
+            return None
+
+
+def _between(args: tuple[Node, ...], most: float) -> Reach | None:
+    """Of coordinates as they are read: one that is converted is in another unit than the column it comes from."""
+    match args:
+        case (Read() as x1, Read() as y1, Read() as x2, Read() as y2):
+            first, second = (x1.path, y1.path), (x2.path, y2.path)
+            variables = x1.variable, y1.variable, x2.variable, y2.variable
+            reach = Reach(left=first, right=second, distance=most)
+            if variables == (LEFT, LEFT, RIGHT, RIGHT):
+                return reach
+            return replace(reach, left=second, right=first) if variables == (RIGHT, RIGHT, LEFT, LEFT) else None
+        case _:
+            return None
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Expressions made of pieces of a policy, and the way back from a place in them to one in the policy.
+
+
+class ExpressionPieces:
+    """The text of an expression; ``place`` is that of whatever has none of its own."""
+
+    def __init__(self, place: Location | None) -> None:
+        self.text = ""
+        self._place = place or Location(file="policy")
+        self._pieces: list[tuple[int, int, Location, bool]] = []
+
+    def add(self, text: str, place: Location | None = None) -> ExpressionPieces:
+        if place is not None:
+            self._pieces.append((len(self.text), len(self.text) + len(text), place, False))
+        self.text += text
+        return self
+
+    def value(self, value: ValueText) -> ExpressionPieces:
+        """A value stands in the policy as it stands here, so problems inside it have their own place."""
+        if value.location is not None:
+            exact = value.location.length == len(value.text)
+            self._pieces.append((len(self.text), len(self.text) + len(value.text), value.location, exact))
+        self.text += value.text
+        return self
+
+    def locate(self, offset: int, length: int) -> Location:
+        for start, end, place, exact in self._pieces:
+            if start <= offset and offset + length <= end:
+                return replace(place, column=place.column + offset - start, length=max(length, 1)) if exact else place
+        return self._place
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Single conditions of a policy → relations: names looked up, a test over the instances of their aliases.
+#
+# Conditions become expressions over ``left`` and ``right``, checked like every other, so types and units of attributes
+# and values are held against each other; problems point at where the value stands in the policy.
 
 _TEST = "_test"
 """Under which name a relationship stands in the scope of its own condition; measures have a number behind it."""
 
 
-class Relations:
+class RelationChecker:
     """The conditions of one policy, whose aliases are known. An alias whose concept is not known is None."""
 
     def __init__(self, domain: Domain, aliases: Mapping[str, Concept | None], problems: Problems) -> None:
@@ -56,7 +126,7 @@ class Relations:
 
     # ── properties ────────────────────────────────────────────────────────────────────────────────
 
-    def constraint(self, alias: str, concept: Concept, properties: Sequence[syntax.Property]) -> Node | None:
+    def constraint(self, alias: str, concept: Concept, properties: Sequence[syntax.PropertyText]) -> Node | None:
         """What the instance must satisfy, over ``it``; None if that is nothing, or if it is not understood."""
         scope = self.domain.scope([(IT, concept)])
         found = [self._property(alias, concept, each, scope) for each in properties]
@@ -70,7 +140,7 @@ class Relations:
             return None
         return whole
 
-    def _property(self, alias: str, concept: Concept, written: syntax.Property, scope: Scope) -> Node | None:
+    def _property(self, alias: str, concept: Concept, written: syntax.PropertyText, scope: NameScope) -> Node | None:
         name = written.attribute
         if not self._has(concept, name):
             return None
@@ -79,13 +149,13 @@ class Relations:
             problem = EVENT_BASED_PROPERTY(name.location, attribute=name.text, concept=concept.name, condition=shown)
             self.problems.add(problem)
             return None
-        text = Pieces(written.location).add(f"{IT}.{_quoted(name.text)}", name.location)
+        text = ExpressionPieces(written.location).add(f"{IT}.{_quoted(name.text)}", name.location)
         text.add(f" {written.operator} ").value(written.value)
         return self._checked(text, scope, print_property(written))
 
     # ── relations ─────────────────────────────────────────────────────────────────────────────────
 
-    def relation(self, written: syntax.Relation) -> Relation | None:
+    def relation(self, written: syntax.RelationText) -> Relation | None:
         """``A is within 5 m of B``, whatever its sign; None after reporting what is wrong with it."""
         concepts = self._concepts((written.left, written.right), written.relationship.text)
         if concepts is None:
@@ -96,8 +166,8 @@ class Relations:
         relationship, turned = found
         if turned or (relationship.symmetric and self._comes_later(relationship, written)):
             written = replace(written, left=written.right, right=written.left)
-        text = Pieces(written.location)
-        text.add(f"{_TEST}({_read(LEFT, relationship.left)}, {_read(RIGHT, relationship.right)}")
+        text = ExpressionPieces(written.location)
+        text.add(f"{_TEST}({_attribute_text(LEFT, relationship.left)}, {_attribute_text(RIGHT, relationship.right)}")
         if written.parameter is not None:
             text.add(", ").value(written.parameter)
         text.add(")")
@@ -106,14 +176,14 @@ class Relations:
         shown = self._spelling(written)
         return self._made(text, shown, names, reads, {_TEST: relationship.test}, written.location)
 
-    def _spelling(self, written: syntax.Relation) -> str:
+    def _spelling(self, written: syntax.RelationText) -> str:
         """As where it stands first, with or without ``is`` and ``of``: relations are equal if they read the same."""
         parameter = written.parameter.text if written.parameter is not None else ""
         key = (written.left.text, written.relationship.text, parameter, written.right.text)
         return self.spellings.setdefault(key, print_condition(replace(written, negated=False)))
 
     def _relationship(
-        self, written: syntax.Relation, left: Concept, right: Concept
+        self, written: syntax.RelationText, left: Concept, right: Concept
     ) -> tuple[Relationship, bool] | None:
         """The one that joins these concepts, and whether it does so in the other order."""
         name = written.relationship.text
@@ -136,7 +206,7 @@ class Relations:
             self._not_joined(place, name, left, right, f"It joins {_ends(candidates)}.")
         return None
 
-    def _comes_later(self, relationship: Relationship, written: syntax.Relation) -> bool:
+    def _comes_later(self, relationship: Relationship, written: syntax.RelationText) -> bool:
         """Both ways mean the same: the order is that of the concepts in the policy, if both ends take both."""
         order = list(self.aliases)
         left, right = self.aliases[written.left.text], self.aliases[written.right.text]
@@ -147,7 +217,7 @@ class Relations:
             and self.domain.joining((relationship,), right, left) is not None
         )
 
-    def _check_parameter(self, relationship: Relationship, written: syntax.Relation) -> bool:
+    def _check_parameter(self, relationship: Relationship, written: syntax.RelationText) -> bool:
         name, given, wanted = relationship.name, written.parameter, relationship.parameter
         if given is None and wanted is not None:
             example = print_condition(replace(written, parameter=_example(wanted.unit), says_of=True))
@@ -178,7 +248,7 @@ class Relations:
         variables = {alias: variable for variable, alias in names.items()}
         reads: dict[str, list[str]] = {variable: [] for variable in names}
         functions: dict[str, Definition] = {}
-        text = Pieces(written.location)
+        text = ExpressionPieces(written.location)
         understood = [
             self._operand(written.left, variables, reads, functions, text),
             self._operand(written.right, variables, reads, functions, text.add(f" {written.operator} ")),
@@ -194,10 +264,10 @@ class Relations:
         variables: Mapping[str, str],
         reads: dict[str, list[str]],
         functions: dict[str, Definition],
-        text: Pieces,
+        text: ExpressionPieces,
     ) -> bool:
         match operand:
-            case syntax.Value():
+            case syntax.ValueText():
                 text.value(operand)
                 return True
             case syntax.AttributeOf(alias=alias, attribute=attribute):
@@ -207,7 +277,10 @@ class Relations:
                     return False
                 variable = variables[alias.text]
                 reads[variable].append(attribute.text)
-                text.add(_read(variable, End(concept=concept.name, attribute=attribute.text)), operand.location)
+                text.add(
+                    _attribute_text(variable, ConceptAttribute(concept=concept.name, attribute=attribute.text)),
+                    operand.location,
+                )
                 return True
             case syntax.MeasureOf():
                 measure = self._measure(operand)
@@ -218,10 +291,13 @@ class Relations:
                 reads[right].append(measure.right.attribute)
                 name = f"{_TEST}{len(functions)}"
                 functions[name] = measure.value
-                text.add(f"{name}({_read(left, measure.left)}, {_read(right, measure.right)})", operand.location)
+                text.add(
+                    f"{name}({_attribute_text(left, measure.left)}, {_attribute_text(right, measure.right)})",
+                    operand.location,
+                )
                 return True
 
-    def _measure(self, written: syntax.MeasureOf) -> Measure | None:
+    def _measure(self, written: syntax.MeasureOf) -> ConceptMeasure | None:
         concepts = self._concepts((written.left, written.right), written.measure.text)
         if concepts is None:
             return None
@@ -245,7 +321,7 @@ class Relations:
 
     def _made(
         self,
-        text: Pieces,
+        text: ExpressionPieces,
         shown: str,
         names: Mapping[str, str],
         reads: Mapping[str, Sequence[str]],
@@ -290,7 +366,7 @@ class Relations:
             return None
         return Side(alias=alias, attributes=attributes, event=brought[0] if brought else "")
 
-    def _checked(self, text: Pieces, scope: Scope, shown: str) -> Node | None:
+    def _checked(self, text: ExpressionPieces, scope: NameScope, shown: str) -> Node | None:
         """The condition, simplified."""
         variables = tuple((name, str(each.type)) for name, each in scope.variables.items())
         key = (text.text, variables, tuple(map(id, scope.functions.values())))  # these live as long as the domain
@@ -334,7 +410,7 @@ class Relations:
 
     def _joining_names(
         self,
-        known: Mapping[str, tuple[Relationship, ...]] | Mapping[str, tuple[Measure, ...]],
+        known: Mapping[str, tuple[Relationship, ...]] | Mapping[str, tuple[ConceptMeasure, ...]],
         left: Concept,
         right: Concept,
     ) -> list[str]:
@@ -350,11 +426,11 @@ def _aliases(operand: syntax.Operand) -> Iterable[syntax.Name]:
             return (left, right)
         case syntax.AttributeOf(alias=alias):
             return (alias,)
-        case syntax.Value():
+        case syntax.ValueText():
             return ()
 
 
-def _read(variable: str, end: End) -> str:
+def _attribute_text(variable: str, end: ConceptAttribute) -> str:
     return f"{variable}.{_quoted(end.attribute)}"
 
 
@@ -368,13 +444,13 @@ def _quoted(name: str) -> str:
     return f"`{name}`"
 
 
-def _example(unit: Unit) -> syntax.Value:
+def _example(unit: Unit) -> syntax.ValueText:
     name = str(unit)
     shown = name if name.isalpha() else f"[{name}]" if name else ""
-    return syntax.Value(f"5 {shown}".strip())
+    return syntax.ValueText(f"5 {shown}".strip())
 
 
-def _ends(candidates: Sequence[Relationship] | Sequence[Measure]) -> str:
+def _ends(candidates: Sequence[Relationship] | Sequence[ConceptMeasure]) -> str:
     return "; ".join(f"`{each.left.concept}` and `{each.right.concept}`" for each in candidates[:8])
 
 

@@ -14,13 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from situ.expr.columns import below, column, column_type
-from situ.expr.emit_numpy import Mask
-from situ.expr.vectors import Array, Batch, Bools, Key
-from situ.situation.domain.ontology import Ontology
-from situ.situation.meaning.detection import Instances
-from situ.situation.policies.policy import IT
-from situ.types.model import Type
+from situ.lang.expr.emit.numpy import Mask
+from situ.lang.expr.emit.vectors import Array, Batch, Bools, Key, below, column, column_type
+from situ.lang.types.model import Type
+from situ.policies.model import IT, InstancesByConcept
+from situ.policies.ontology.model import Ontology
 
 IDENTITY = ("id",)
 """The path of the identity."""
@@ -28,11 +26,11 @@ FEW, MANY = 256, 4
 """So few identities, or fewer than those known by this factor, are looked up one by one: whoever looks up columns in
 columns goes through all that is known."""
 Attributes = Mapping[str, Any]
-KnownOf = Mapping[str, Attributes]
+AttributesById = Mapping[str, Attributes]
 """What one source of knowledge says of the instances of a concept, by identity."""
 
 
-class Known:
+class ConceptInstances:
     """The instances of a concept: ``identities``, and what is known of each."""
 
     def __init__(self, rows: Mapping[str, Attributes]) -> None:
@@ -80,7 +78,7 @@ class Known:
         return found.fill_null(len(self)).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
-class Knowledge:
+class InstanceColumns:
     """Instances by concept, each made when it is first asked for, and kept as long as what it is made of is the same.
 
     Mappings that are given are not changed any more: what is new comes in another one.
@@ -88,12 +86,12 @@ class Knowledge:
 
     def __init__(self, ontology: Ontology) -> None:
         self._ontology = ontology
-        self._given: Instances = {}
-        self._made: dict[str, tuple[tuple[KnownOf | None, ...], Known]] = {}
-        self._now: dict[str, Known] = {}
+        self._given: InstancesByConcept = {}
+        self._made: dict[str, tuple[tuple[AttributesById | None, ...], ConceptInstances]] = {}
+        self._now: dict[str, ConceptInstances] = {}
         """What is made of what is given now."""
 
-    def take(self, instances: Instances) -> None:
+    def take(self, instances: InstancesByConcept) -> None:
         """From now on this is known."""
         if instances is not self._given:
             self._given, self._now = instances, {}
@@ -102,25 +100,25 @@ class Knowledge:
         """Whether anything could be known of instances of this concept: a source tells about it, or a member."""
         return any(each is not None for each in self._parts(concept))
 
-    def of(self, concept: str) -> Known:
+    def of(self, concept: str) -> ConceptInstances:
         found = self._now.get(concept)
         if found is None:
             found = self._now[concept] = self._of_parts(concept)
         return found
 
-    def _of_parts(self, concept: str) -> Known:
+    def _of_parts(self, concept: str) -> ConceptInstances:
         parts = self._parts(concept)
         made = self._made.get(concept)
         if made is None or any(one is not other for one, other in zip(made[0], parts, strict=True)):
-            made = self._made[concept] = (parts, Known(_together(parts)))
+            made = self._made[concept] = (parts, ConceptInstances(_together(parts)))
         return made[1]
 
-    def _parts(self, concept: str) -> tuple[KnownOf | None, ...]:
+    def _parts(self, concept: str) -> tuple[AttributesById | None, ...]:
         declared = self._ontology.concepts[concept]
         return tuple(self._given.get(member) for member in declared.members or (concept,))
 
 
-def _together(parts: tuple[KnownOf | None, ...]) -> Mapping[str, Attributes]:
+def _together(parts: tuple[AttributesById | None, ...]) -> Mapping[str, Attributes]:
     given = [part for part in parts if part is not None]
     if len(given) == 1:
         return given[0]
@@ -132,7 +130,7 @@ def _together(parts: tuple[KnownOf | None, ...]) -> Mapping[str, Attributes]:
     return found
 
 
-def unknown_batch(variable: str, reads: Mapping[Key, Type], identities: pa.Array) -> Batch:
+def unknown_instances(variable: str, reads: Mapping[Key, Type], identities: pa.Array) -> Batch:
     """Instances of which nothing is known but who they are."""
     count = len(identities)
     columns = {

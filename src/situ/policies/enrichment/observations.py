@@ -1,33 +1,213 @@
-"""Events of the root log → observations in columns: :mod:`situ.situation.enrichment.observe`, of many events at once.
+"""The data of many events, as JSON text → columns of what is looked at, and nothing else.
 
-Events come as messages of the log, as lines of it, or as rows. Only what some policy looks at is read of them.
+The text is canonical and was checked when its events came in, so it is read in C and trusted; a text that is not what
+its type says tells nothing, and is counted.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import chain, islice, repeat
-from typing import NamedTuple, TypeVar
+from operator import attrgetter
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
+from situ.event.instants import microseconds, read_instant
 from situ.event.message import join_lines, split_lines
 from situ.event.row import Row
-from situ.expr.vectors import Array, Bools, either
-from situ.situation.enrichment.data_columns import DataColumns, Path, Read, Text, instants
-from situ.situation.enrichment.enrich import Enrichment, Observed
-from situ.situation.enrichment.rows import BASE, scalar_fields
-from situ.situation.meaning.watermark import Seen, merged, of_policies, seen_of
-from situ.situation.policies.leaves import Scalar
+from situ.lang.expr.emit.vectors import Array, Bools, below, column, either, is_json
+from situ.lang.types.model import BOOLEAN, DOUBLE, DURATION, INT, LONG, RESERVED_PREFIX, STRING, TIMESTAMP, Type, plain
+from situ.lang.types.scalars import read_timestamp
+from situ.lang.types.table import BINDINGS, Types
+from situ.policies.enrichment.enrich import Enrichment, PushObservations
+from situ.policies.enrichment.rows import BASE, scalar_fields
+from situ.policies.model import Cause, Observation
+from situ.policies.plan import LeafScalar
+from situ.policies.watermark import SourceTimes, merge_source_times, of_policies, source_times_of
 from situ.sources.model import Push
-from situ.types.model import STRING, TIMESTAMP, Type
-from situ.types.reserved import BINDINGS
-from situ.types.syntax import RESERVED_PREFIX
-from situ.types.table import Types
+
+AttributePath = tuple[str, ...]
+JsonText = bytes | msgspec.Raw
+
+_SHAPES: Mapping[Type, Any] = {
+    BOOLEAN: bool | None,
+    INT: int | None,
+    LONG: int | None,
+    DOUBLE: float | None,
+    STRING: str | None,
+    TIMESTAMP: str | None,
+    DURATION: dt.timedelta | None,
+}
+_NULL = msgspec.Raw(b"null")
+_INSTANT = pa.timestamp("us", tz="UTC")
+
+
+class _Binding(msgspec.Struct, gc=False):
+    alias: str
+    id: str
+
+
+class DataColumns:
+    """Reads these paths of data, each of this type. A struct of which only parts are wanted is read as those."""
+
+    def __init__(
+        self,
+        wanted: Mapping[AttributePath, Type],
+        present: Iterable[AttributePath] = (),
+        bound: Iterable[AttributePath] = (),
+    ) -> None:
+        """``present``: paths of which it is asked only whether something is there.
+
+        ``bound``: those that lead to the bindings of a situation; below is not an attribute, but an alias.
+        """
+        self._root = _Place()
+        for path in bound:
+            self._root.at(path).bound = True
+        whole = [path for path, type in wanted.items() if is_json(type)]
+        parts: dict[AttributePath, tuple[dict[AttributePath, Type], list[AttributePath]]] = {}
+        for path, type in wanted.items():
+            above = _above(path, whole)
+            if above is None:
+                self._root.at(path).type = plain(type)
+            else:
+                parts.setdefault(above, ({}, []))[0][path[len(above) :]] = type
+        for path in present:
+            above = _above(path, whole)
+            if above is None:
+                self._root.at(path)
+            else:
+                parts.setdefault(above, ({}, []))[1].append(path[len(above) :])
+        # What is wanted as a whole and in parts is read as a text, and its parts from that.
+        self._parts = {path: DataColumns(*of) for path, of in parts.items()}
+        shape = self._root.shape()
+        self._all = msgspec.json.Decoder(list[shape]).decode  # type: ignore[valid-type]  # made at run time
+        self._one = msgspec.json.Decoder(shape).decode
+
+    def read(self, texts: Sequence[JsonText]) -> DecodedColumns:
+        """What is at each path in each of these texts."""
+        unreadable: Bools | None = None
+        try:
+            found = self._all(b"[%b]" % b",".join(texts))
+        except msgspec.DecodeError:
+            found = [self._read_one(text) for text in texts]
+            unreadable = np.fromiter((each is None for each in found), np.bool_, len(found))
+        read = DecodedColumns(columns={}, present={}, unreadable=unreadable)
+        self._root.take(found, (), read)
+        for path, reader in self._parts.items():
+            of = reader.read([b"{}" if each is None else each.encode() for each in read.columns[path].to_pylist()])
+            read.columns.update({(*path, *below): array for below, array in of.columns.items()})
+            read.present.update({(*path, *below): there for below, there in of.present.items() if below})
+        return read
+
+    def _read_one(self, text: JsonText) -> Any:
+        try:
+            return self._one(bytes(text))
+        except msgspec.DecodeError:
+            return None
+
+
+def _above(path: AttributePath, whole: Iterable[AttributePath]) -> AttributePath | None:
+    """The outermost of these paths that leads to something which this one leads into."""
+    return min((each for each in whole if len(each) < len(path) and path[: len(each)] == each), key=len, default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodedColumns:
+    """Columns by path; where something is at each path, None: everywhere; and which texts could not be read."""
+
+    columns: dict[AttributePath, pa.Array]
+    present: dict[AttributePath, Bools | None]
+    unreadable: Bools | None
+
+
+class _Place:
+    """A place in data: a value of ``type``, if that is wanted, and what is wanted below it."""
+
+    def __init__(self) -> None:
+        self.type: Type | None = None
+        self.bound = False
+        self._below: dict[str, _Place] = {}
+
+    def at(self, path: AttributePath) -> _Place:
+        place = self
+        for step in path:
+            place = place._below.setdefault(step, _Place())
+        return place
+
+    def shape(self) -> Any:
+        """What msgspec is to read here."""
+        if self.type is not None and not is_json(self.type):
+            return _SHAPES[self.type]
+        if self.type is not None or not self._below:
+            return msgspec.Raw
+        if self.bound:
+            return list[_Binding]
+        # Attributes may have any name, also one that Python reserves: fields are numbered and renamed.
+        fields: list[tuple[str, Any, Any]] = []
+        for number, place in enumerate(self._below.values()):
+            shape = place.shape()
+            raw = shape is msgspec.Raw
+            fields.append((f"a{number}", shape if raw else shape | None, _NULL if raw else None))
+        names = {f"a{number}": name for number, name in enumerate(self._below)}
+        return msgspec.defstruct("Data", fields, rename=names, gc=False)
+
+    def take(self, found: Sequence[Any], path: AttributePath, into: DecodedColumns) -> None:
+        """Put what was read here, and below, into columns."""
+        if self.type is not None and not is_json(self.type):
+            into.present[path] = _there(found)
+            into.columns[path] = instant_column(found) if self.type == TIMESTAMP else column(found, self.type)
+        elif self.type is not None or not self._below:
+            texts = [None if each is None or (text := bytes(each)) == b"null" else text for each in found]
+            into.present[path] = _there(texts)
+            if self.type is not None:
+                into.columns[path] = pa.array(texts, pa.binary()).cast(pa.string())
+        elif self.bound:
+            into.present[path] = _there(found)
+            identities = [{one.alias: one.id for one in each or ()} for each in found]
+            for name, place in self._below.items():
+                place.take([each.get(name) for each in identities], (*path, name), into)
+        else:
+            into.present[path] = _there(found)
+            for number, (name, place) in enumerate(self._below.items()):
+                place.take(_each(attrgetter(f"a{number}"), found), (*path, name), into)
+
+
+def _there(found: Sequence[Any]) -> Bools | None:
+    return None if None not in found else np.fromiter((each is not None for each in found), np.bool_, len(found))
+
+
+def _each(get: Callable[[Any], Any], found: Sequence[Any]) -> list[Any]:
+    try:
+        return list(map(get, found))
+    except AttributeError:  # a struct that is not there has no attributes
+        return [None if each is None else get(each) for each in found]
+
+
+def instant_column(texts: Sequence[str | None]) -> pa.Array:
+    """Instants as they are written in the log, in microseconds."""
+    try:
+        return pa.array(texts, pa.string()).cast(_INSTANT).cast(pa.int64())
+    except pa.ArrowInvalid:
+        return pa.array([None if text is None else _instant(text) for text in texts], pa.int64())
+
+
+def _instant(text: str) -> int:
+    found = read_instant(text)
+    return microseconds(read_timestamp(text)) if found is None else found
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Events of the root log → observations in columns: :mod:`situ.policies.enrichment.observations`, of many events at
+# once.
+#
+# Events come as messages of the log, as lines of it, or as rows. Only what some policy looks at is read of them.
 
 CHUNK = 8192
 """Events that are read at a time: few enough for the processor's cache."""
@@ -50,21 +230,21 @@ _LINE = msgspec.json.Decoder(_Line).decode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observations:
+class ObservationBatch:
     """What events said, a batch for each push source; how far these are; and how many said nothing readable."""
 
-    observed: tuple[Observed, ...] = ()
-    seen: Mapping[str, Seen]
+    observed: tuple[PushObservations, ...] = ()
+    seen: Mapping[str, SourceTimes]
     unreadable: int = 0
 
 
-class Heard(NamedTuple):
+class LogEvent(NamedTuple):
     """When an event was, when it was received, whether it is one of a policy, and what it says."""
 
     time: int
     received: int
     own: bool
-    data: Text
+    data: JsonText
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +255,13 @@ class _Events:
     sources: Sequence[str]
     times: Array
     received: Array
-    data: Sequence[Text]
+    data: Sequence[JsonText]
     positions: Sequence[int]
     own: Bools | None
     """Which of them policies published; None: none of them."""
 
 
-class Observing:
+class ObservationDecoder:
     """The push sources that policies listen to, and what these look at."""
 
     def __init__(
@@ -101,9 +281,9 @@ class Observing:
         """Whether events of this client are those of a policy."""
         return client in self._policies
 
-    def seen(self, heard: Mapping[str, Sequence[Heard]]) -> dict[str, Seen]:
+    def seen(self, heard: Mapping[str, Sequence[LogEvent]]) -> dict[str, SourceTimes]:
         """How far push sources are by these events alone, which are given by type."""
-        found: dict[str, Seen] = {}
+        found: dict[str, SourceTimes] = {}
         for group in self._groups:
             some = [each for type in group.types for each in heard.get(type, ())]
             clocks = np.array([each[:3] for each in some], np.int64).reshape(-1, 3)
@@ -113,7 +293,7 @@ class Observing:
 
     def messages(
         self, bodies: Iterable[bytes], firsts: Iterable[int] = repeat(0), clients: Iterable[str] = repeat("")
-    ) -> Observations:
+    ) -> ObservationBatch:
         """What these messages of the root log say; ``firsts`` are the positions of their first events, if known,
         ``clients`` who published them."""
         lost = _Lost()
@@ -123,18 +303,18 @@ class Observing:
         )
         return self._lines(chain.from_iterable(placed), lost)
 
-    def lines(self, lines: Iterable[bytes]) -> Observations:
+    def lines(self, lines: Iterable[bytes]) -> ObservationBatch:
         """What these lines of it say."""
         return self.messages(map(join_lines, _chunks(lines)))
 
-    def rows(self, rows: Iterable[Row]) -> Observations:
+    def rows(self, rows: Iterable[Row]) -> ObservationBatch:
         """What these events say."""
         heard = (
             (group, _of_rows(some, self._policies)) for chunk in _chunks(rows) for group, some in self._heard(chunk)
         )
         return self._told(heard, _Lost())
 
-    def _lines(self, lines: Iterable[_Line], lost: _Lost) -> Observations:
+    def _lines(self, lines: Iterable[_Line], lost: _Lost) -> ObservationBatch:
         heard = ((group, _of_lines(some)) for chunk in _chunks(lines) for group, some in self._heard(chunk))
         return self._told(heard, lost)
 
@@ -146,24 +326,26 @@ class Observing:
             if some:
                 yield group, some
 
-    def _told(self, parts: Iterable[tuple[_Group, _Events]], lost: _Lost) -> Observations:
+    def _told(self, parts: Iterable[tuple[_Group, _Events]], lost: _Lost) -> ObservationBatch:
         batches: dict[str, list[pa.RecordBatch]] = defaultdict(list)
-        seen: dict[str, Seen] = {}
+        seen: dict[str, SourceTimes] = {}
         for group, events in parts:
             read = group.columns.read(events.data)
             lost.count += 0 if read.unreadable is None else int(read.unreadable.sum())
-            seen = merged(seen, group.seen(events.times, events.received, events.own, read))
+            seen = merge_source_times(seen, group.seen(events.times, events.received, events.own, read))
             for told in group.told:
                 batch = told.batch(events, read)
                 if batch.num_rows:
                     batches[told.push.name].append(batch)
         observed = [
-            Observed(concept=told.push.concept, attribute=told.push.attribute, rows=_one(batches[told.push.name]))
+            PushObservations(
+                concept=told.push.concept, attribute=told.push.attribute, rows=_one(batches[told.push.name])
+            )
             for group in self._groups
             for told in group.told
             if told.push.name in batches
         ]
-        return Observations(observed=tuple(observed), seen=seen, unreadable=lost.count)
+        return ObservationBatch(observed=tuple(observed), seen=seen, unreadable=lost.count)
 
 
 _Event = TypeVar("_Event", Row, _Line)
@@ -216,8 +398,8 @@ def _of_lines(lines: Sequence[_Line]) -> _Events:
     return _Events(
         [line.id for line in lines],
         [line.source for line in lines],
-        instants([line.time for line in lines]).to_numpy(),
-        instants([line.siturecv or line.time for line in lines]).to_numpy(),
+        instant_column([line.time for line in lines]).to_numpy(),
+        instant_column([line.siturecv or line.time for line in lines]).to_numpy(),
         [line.data for line in lines],
         [line.pos for line in lines],
         _some([line.own for line in lines]),
@@ -248,7 +430,7 @@ class _Group:
         below = types.subtypes(declared) if declared is not None else ()
         self.types = frozenset([event, *map(str, below)])
         self.told = [_Told(push, enrichment.scalars(push.concept, push.attribute)) for push in pushes.values()]
-        wanted: dict[Path, Type] = {}
+        wanted: dict[AttributePath, Type] = {}
         for told in self.told:
             wanted |= told.wanted
         bound = [each.name for each in declared.attributes if each.type == BINDINGS] if declared is not None else ()
@@ -261,12 +443,14 @@ class _Group:
         """Reads only when events say that it was; None: none of them says it."""
         self._reserved = event.startswith(RESERVED_PREFIX)
 
-    def seen(self, times: Array, received: Array, own: Bools | None, read: Read | None) -> dict[str, Seen]:
+    def seen(
+        self, times: Array, received: Array, own: Bools | None, read: DecodedColumns | None
+    ) -> dict[str, SourceTimes]:
         """How far its push sources are by these events, those of policies apart from those of others.
 
         ``read`` is what these say themselves; it is needed where that says when it was.
         """
-        found: dict[str, Seen] = {}
+        found: dict[str, SourceTimes] = {}
         of_events = self._seen(times, received, own)
         for told in self.told:
             others, policies = of_events
@@ -279,29 +463,29 @@ class _Group:
                 found[of_policies(told.push.name)] = policies
         return found
 
-    def _seen(self, times: Array, received: Array, own: Bools | None) -> tuple[Seen | None, Seen | None]:
+    def _seen(self, times: Array, received: Array, own: Bools | None) -> tuple[SourceTimes | None, SourceTimes | None]:
         """How far others are, and how far policies."""
         if self._reserved:
-            return None, seen_of(times, received)
+            return None, source_times_of(times, received)
         if own is None:
-            return seen_of(times, received), None
-        return seen_of(times[~own], received[~own]), seen_of(times[own], received[own])
+            return source_times_of(times, received), None
+        return source_times_of(times[~own], received[~own]), source_times_of(times[own], received[own])
 
 
 class _Told:
     """What one push source tells: an identity, and the scalars of a value."""
 
-    def __init__(self, push: Push, scalars: Sequence[Scalar]) -> None:
+    def __init__(self, push: Push, scalars: Sequence[LeafScalar]) -> None:
         self.push = push
         self._paths = [(*push.value, *scalar.path[1:]) for scalar in scalars]
-        self.wanted: dict[Path, Type] = {push.id: STRING}
+        self.wanted: dict[AttributePath, Type] = {push.id: STRING}
         if push.time:
             self.wanted[push.time] = TIMESTAMP
         self.wanted |= {path: scalar.type for path, scalar in zip(self._paths, scalars, strict=True)}
         self._name = pa.scalar(push.name, pa.string())
         self._schema = pa.schema([*BASE, *scalar_fields(scalars)])
 
-    def batch(self, events: _Events, read: Read) -> pa.RecordBatch:
+    def batch(self, events: _Events, read: DecodedColumns) -> pa.RecordBatch:
         """The observations of these events; one in which identity, value or its time is null tells nothing."""
         count = len(events.ids)
         arrays = [
@@ -320,7 +504,7 @@ class _Told:
             arrays = [array.take(places) for array in arrays]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def clocks(self, read: Read, received: Array, own: Bools | None) -> tuple[Array, Array, Bools | None]:
+    def clocks(self, read: DecodedColumns, received: Array, own: Bools | None) -> tuple[Array, Array, Bools | None]:
         """When events say that it was, when they were received, and whose they are, of those that say it."""
         there = read.present[self.push.time]
         times = read.columns[self.push.time]
@@ -331,3 +515,82 @@ class _Told:
 
 def _absent(present: Bools | None) -> Bools | None:
     return None if present is None else ~present
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Events → observations: what each event says through each push source, one by one, and as enrichment takes them.
+#
+# Where events come few at a time, and where the reference looks at them; many are decoded in columns.
+
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class ObservableEvent(Protocol):
+    """An event in root terms, its data as a value of its type."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def id(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def time(self) -> int: ...
+    @property
+    def data(self) -> Mapping[str, Any]: ...
+
+
+def observe(events: Iterable[ObservableEvent], pushes: Mapping[str, Push], types: Types) -> Iterator[Observation]:
+    """What these events say. One in which the identity, the value or its time is null says nothing."""
+    heard = {name: _names(types, push.event) for name, push in pushes.items()}
+    for event in events:
+        for name, push in pushes.items():
+            if event.type not in heard[name]:
+                continue
+            identity, value = _said(event.data, push.id), _said(event.data, push.value)
+            time: Any = below(event.data, push.time) if push.time else event.time
+            if identity is not None and value is not None and time is not None:
+                yield Observation(
+                    push=name,
+                    concept=push.concept,
+                    identity=str(identity),
+                    attribute=push.attribute,
+                    value=value,
+                    time=microseconds(time) if push.time else event.time,
+                    cause=Cause(event.source, event.id),
+                )
+
+
+def _said(data: Mapping[str, Any], path: Sequence[str]) -> Any:
+    """What is at a path; among the bindings of a situation it is the identity behind an alias."""
+    listed = below(data, path[:-1]) if len(path) > 1 else None
+    if isinstance(listed, Sequence) and not isinstance(listed, str):
+        return next((each["id"] for each in listed if each["alias"] == path[-1]), None)
+    return below(data, path)
+
+
+def _names(types: Types, event: str) -> frozenset[str]:
+    """An event type and its subtypes."""
+    declared = types.event(event)
+    return frozenset([event, *(str(each) for each in types.subtypes(declared))] if declared is not None else [event])
+
+
+def observation_batches(observations: Iterable[Observation], enrichment: Enrichment) -> Iterator[PushObservations]:
+    """Observations as columns, a batch for each push source; those that nobody looks at are left out."""
+    together: dict[tuple[str, str, str], list[Observation]] = {}
+    for each in observations:
+        together.setdefault((each.push, each.concept, each.attribute), []).append(each)
+    for (_, concept, attribute), some in together.items():
+        if not enrichment.is_wanted(concept, attribute):
+            continue
+        scalars = enrichment.scalars(concept, attribute)
+        base = zip(*((each.time, *each.cause, each.push, 0, each.identity) for each in some), strict=True)
+        arrays = [pa.array(values, field.type) for values, field in zip(base, BASE, strict=True)]
+        arrays += [column([below({attribute: each.value}, s.path) for each in some], s.type) for s in scalars]
+        rows = pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*BASE, *scalar_fields(scalars)]))
+        yield PushObservations(concept=concept, attribute=attribute, rows=rows)
+
+
+def keep_durations(pushes: Mapping[str, Push]) -> dict[str, int]:
+    """How long push sources keep their last values, in microseconds; only those that do."""
+    return {name: push.keep // _MICROSECOND for name, push in pushes.items() if push.keep}

@@ -3,8 +3,9 @@
 Every row says when, from which event, through which push source and of which identity it is: ``time``, ``source``,
 ``id``, ``push``, ``identity``; and where in the root log its event is, ``pos``, 0 if that is not known. Rows of a leaf
 whose test has another side have ``other``, the identity there.
-Observations have what correlations look at, a column for each scalar, in the form of :mod:`situ.expr.columns`, named by
-its path. Columns are found by their places, in this order: an attribute may have the name of another column.
+Observations have what correlations look at, a column for each scalar, in the form of
+:mod:`situ.lang.expr.emit.vectors`, named by its path. Columns are found by their places, in this order: an attribute
+may have the name of another column.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from situ.expr.columns import column, column_type, values_of
-from situ.situation.policies.leaves import Leaf, Scalar
+from situ.lang.expr.emit.vectors import column, column_type, values_of
+from situ.policies.plan import Leaf, LeafScalar
 
 BASE = pa.schema(
     [
@@ -37,7 +38,7 @@ def column_name(path: Iterable[str]) -> str:
     return ".".join(path)
 
 
-def scalar_fields(scalars: Iterable[Scalar]) -> list[pa.Field]:
+def scalar_fields(scalars: Iterable[LeafScalar]) -> list[pa.Field]:
     return [pa.field(column_name(each.path), column_type(each.type)) for each in scalars]
 
 

@@ -14,12 +14,16 @@ from itertools import product
 
 import numpy as np
 
-from situ.situation.kernel.asking import Asked, Step
-from situ.situation.kernel.paired import Paired
-from situ.situation.kernel.range_join import each_once
-from situ.situation.kernel.relating import Queried, Related, Stated
-from situ.situation.kernel.table import Ints, Table
-from situ.situation.policies.policy import Absence, Is, Literal
+from situ.policies.kernel.relations import (
+    ConstraintOperator,
+    CorrelationOperator,
+    OccurrenceQuery,
+    QueryOperator,
+    RelationOperator,
+    StepContext,
+)
+from situ.policies.kernel.table import Ints, SortedTable, each_once
+from situ.policies.model import Absence, ConditionLiteral, RelationLiteral
 
 FEW = 16
 """For so few matches it looks everywhere at once."""
@@ -29,23 +33,23 @@ EVERYWHERE: Stages = ((1, 0),)
 
 
 @dataclass(frozen=True, slots=True)
-class Against:
+class CounterexampleRange:
     """What would be against a literal: an occurrence of a relation from so much before an activation to after it."""
 
-    relation: Related
+    relation: RelationOperator
     before: int
     after: int
 
 
-class Refuting:
+class AbsenceOperator:
     """What is to be absent at work: negative literals judged together."""
 
-    def __init__(self, absence: Absence, relations: Mapping[str, Related], window: int) -> None:
+    def __init__(self, absence: Absence, relations: Mapping[str, RelationOperator], window: int) -> None:
         choices = [_against(literal, relations, window) for literal in absence.literals]
         self._examples = list(product(*choices))
         self._window = window
 
-    def refuted(self, step: Step, table: Table, bound: frozenset[str]) -> Ints:
+    def refuted(self, step: StepContext, table: SortedTable, bound: frozenset[str]) -> Ints:
         """The places of matches with these aliases bound for which there is a counterexample."""
         left = np.arange(len(table))
         found: list[Ints] = []
@@ -59,7 +63,13 @@ class Refuting:
         return np.concatenate(found) if found else left[:0]
 
     def _search(
-        self, step: Step, table: Table, bound: frozenset[str], example: Sequence[Against], part: int, most: int
+        self,
+        step: StepContext,
+        table: SortedTable,
+        bound: frozenset[str],
+        example: Sequence[CounterexampleRange],
+        part: int,
+        most: int,
     ) -> Ints:
         """The rows for which all of it was found to have occurred; in a part of the window, entirely in that."""
         back = self._window if part == 1 else 0
@@ -73,22 +83,24 @@ class Refuting:
             shared = {name: codes[name] for name in step_on.relation.aliases if name in codes}
             first = table.time[owners] - step_on.before // part
             last = table.time[owners] + step_on.after // part
-            rows, new = step_on.relation.extend(step, Asked(shared, first, last, wanted, back, most))
+            rows, new = step_on.relation.extend(step, OccurrenceQuery(shared, first, last, wanted, back, most))
             owners = owners[rows]
             codes = {name: each[rows] for name, each in codes.items()} | new
         return each_once(owners, len(table))
 
 
-def _stages(step: Step, example: Sequence[Against]) -> Stages:
+def _stages(step: StepContext, example: Sequence[CounterexampleRange]) -> Stages:
     """At first so close by that an identity was seen there about once, at last everywhere."""
-    densities = [each.relation.density(step) for each in example if isinstance(each.relation, Paired)]
+    densities = [each.relation.density(step) for each in example if isinstance(each.relation, CorrelationOperator)]
     if not densities:
         return EVERYWHERE
     part = min(max(2, round(2 * max(densities))), 256)
     return ((part, 2), (part, 0), *([(part // 8, 0)] if part >= 16 else []), *EVERYWHERE)
 
 
-def _effort(relation: Related, bound: Mapping[str, Ints], rest: Sequence[Against]) -> tuple[bool, bool, int]:
+def _effort(
+    relation: RelationOperator, bound: Mapping[str, Ints], rest: Sequence[CounterexampleRange]
+) -> tuple[bool, bool, int]:
     """First what only has to be looked up, then what leads on, then what has to be tried.
 
     Last of all, where only the identity of somebody is asked for, what something else will say who it is: it may be
@@ -96,13 +108,20 @@ def _effort(relation: Related, bound: Mapping[str, Ints], rest: Sequence[Against
     """
     unbound = [name for name in relation.aliases if name not in bound]
     apart = len(unbound) == len(relation.aliases)
-    kind = 3 if isinstance(relation, Queried) else 4 if isinstance(relation, Stated) else 5
-    named = relation.named if isinstance(relation, Stated) else frozenset()
-    seen = {name for each in rest if not isinstance(each.relation, Stated) for name in each.relation.aliases}
+    kind = 3 if isinstance(relation, QueryOperator) else 4 if isinstance(relation, ConstraintOperator) else 5
+    named = relation.named if isinstance(relation, ConstraintOperator) else frozenset()
+    seen = {
+        name for each in rest if not isinstance(each.relation, ConstraintOperator) for name in each.relation.aliases
+    }
     return not named.isdisjoint(seen.intersection(unbound)), apart, kind if unbound else kind - 3
 
 
-def _against(literal: Literal, relations: Mapping[str, Related], window: int) -> list[Against]:
-    if isinstance(literal, Is):
-        return [Against(relations[literal.relation.text], window, window)]
-    return [Against(relations[part.relation.text], 0, literal.within) for part in (literal.first, literal.second)]
+def _against(
+    literal: ConditionLiteral, relations: Mapping[str, RelationOperator], window: int
+) -> list[CounterexampleRange]:
+    if isinstance(literal, RelationLiteral):
+        return [CounterexampleRange(relations[literal.relation.text], window, window)]
+    return [
+        CounterexampleRange(relations[part.relation.text], 0, literal.within)
+        for part in (literal.first, literal.second)
+    ]

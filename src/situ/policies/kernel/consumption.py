@@ -12,14 +12,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from situ.situation.kernel.causes import Origins
-from situ.situation.kernel.identities import Identities
-from situ.situation.kernel.range_join import each_once
-from situ.situation.kernel.table import Bools, Ints, Table
+from situ.policies.kernel.state import IdentityCodes, Origins
+from situ.policies.kernel.table import Bools, Ints, SortedTable, each_once
 
 
 @dataclass(frozen=True, slots=True)
-class Consumed:
+class ConsumedPairs:
     """Which of the pairs count; and which rows of both tables are spent now."""
 
     pairs: Ints
@@ -41,8 +39,14 @@ class _Rows:
 
 
 def consume(
-    left: Table, right: Table, pairs: tuple[Ints, Ints], *, recent: bool, identities: Identities, origins: Origins
-) -> Consumed:
+    left: SortedTable,
+    right: SortedTable,
+    pairs: tuple[Ints, Ints],
+    *,
+    recent: bool,
+    identities: IdentityCodes,
+    origins: Origins,
+) -> ConsumedPairs:
     """Go through fitting pairs of rows, none of which was spent before."""
     rows = _Rows(
         np.concatenate((left.time, right.time)),
@@ -61,7 +65,7 @@ def consume(
     spent = _with_siblings(rows, np.concatenate((one[chosen], other[chosen])), origins)
     if recent and cleared:
         spent |= _cleared(rows, cleared, origins)
-    return Consumed(chosen, np.flatnonzero(spent[: len(left)]), np.flatnonzero(spent[len(left) :]))
+    return ConsumedPairs(chosen, np.flatnonzero(spent[: len(left)]), np.flatnonzero(spent[len(left) :]))
 
 
 def _one_by_one(
@@ -95,7 +99,7 @@ def _one_by_one(
     return order[np.array(chosen, np.int64)], cleared
 
 
-def _ordered(rows: _Rows, involved: Ints, identities: Identities, origins: Origins) -> tuple[Ints, Ints]:
+def _ordered(rows: _Rows, involved: Ints, identities: IdentityCodes, origins: Origins) -> tuple[Ints, Ints]:
     """The number of each row's event in the order of events, and of the row in the order of rows; of those involved.
 
     Events are in the order of time, id and source; rows of one event in that of side, push source and identity. Texts

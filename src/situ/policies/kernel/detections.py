@@ -12,16 +12,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from situ.expr.once import Remembering, once
-from situ.situation.kernel.causes import Origins
-from situ.situation.kernel.identities import Identities
-from situ.situation.kernel.table import Ints, Table
-from situ.situation.meaning.detection import Cause, Detection
+from situ.lang.expr.limits import Remembering, once
+from situ.policies.kernel.state import IdentityCodes, Origins
+from situ.policies.kernel.table import Ints, SortedTable
+from situ.policies.model import Cause, Detection
 
 _CAUSES = pa.list_(pa.struct([("source", pa.string()), ("id", pa.string()), ("pos", pa.int64())]))
 
 
-class Detected(Remembering):
+class DetectionBatch(Remembering):
     """What a step gives: detections, as objects or as columns, each made when asked for; and how many rows were late.
 
     Columns: ``id``, ``time``, ``activation``, ``causes``, and ``@X`` for each alias, null where it is not bound.
@@ -29,7 +28,7 @@ class Detected(Remembering):
 
     __slots__ = ("_given", "late")
 
-    def __init__(self, given: pa.RecordBatch | Reported, late: int = 0) -> None:
+    def __init__(self, given: pa.RecordBatch | ReportRows, late: int = 0) -> None:
         self._given = given
         self.late = late
 
@@ -38,11 +37,11 @@ class Detected(Remembering):
 
     @once
     def batch(self) -> pa.RecordBatch:
-        return self._given.columns if isinstance(self._given, Reported) else self._given
+        return self._given.columns if isinstance(self._given, ReportRows) else self._given
 
     def of(self, policy: str) -> list[Detection]:
         """As objects, in the order they are reported."""
-        if isinstance(self._given, Reported):
+        if isinstance(self._given, ReportRows):
             return self._given.detections(policy)
         return [_detection(policy, row) for row in self._given.to_pylist()]
 
@@ -55,7 +54,7 @@ def schema_of(aliases: tuple[str, ...]) -> pa.Schema:
     )
 
 
-def detections_of(policy: str, detected: Detected) -> list[Detection]:
+def detections_of(policy: str, detected: DetectionBatch) -> list[Detection]:
     """The detections of a policy as objects, in the order they are reported."""
     return detected.of(policy)
 
@@ -73,11 +72,11 @@ def _detection(policy: str, row: Mapping[str, Any]) -> Detection:
     )
 
 
-class Report:
+class DetectionReport:
     """Detections of one step, each once: rows of matches by the ids of their detections."""
 
     def __init__(
-        self, policy: str, aliases: tuple[str, ...], matches: Table, identities: Identities, origins: Origins
+        self, policy: str, aliases: tuple[str, ...], matches: SortedTable, identities: IdentityCodes, origins: Origins
     ) -> None:
         self._aliases = aliases
         self._matches = matches
@@ -171,10 +170,10 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
+class ReportRows:
     """Some of the detections of a report."""
 
-    report: Report
+    report: DetectionReport
     ids: Sequence[str]
 
     def __len__(self) -> int:
@@ -188,7 +187,7 @@ class Reported:
         return self.report.detections(policy, self.ids)
 
 
-def _texts(codes: Ints, identities: Identities) -> list[str | None]:
+def _texts(codes: Ints, identities: IdentityCodes) -> list[str | None]:
     texts = identities.texts
     return [texts[code] if code >= 0 else None for code in codes.tolist()]
 

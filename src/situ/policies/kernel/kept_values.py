@@ -17,13 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from situ.situation.enrichment.rows import BASE, concat, from_blob, to_blob
-from situ.situation.kernel.kernel import Kernel
-from situ.situation.kernel.reporting import Detected
-from situ.situation.kernel.state import State
-from situ.situation.meaning.detection import Instances
-from situ.situation.policies.leaves import Leaf
-from situ.situation.policies.plan import LeafPlan, PolicyPlan, partition_rows
+from situ.policies.enrichment.rows import BASE, concat, from_blob, to_blob
+from situ.policies.kernel.detections import DetectionBatch
+from situ.policies.kernel.kernel import Kernel
+from situ.policies.kernel.state import KernelState
+from situ.policies.model import InstancesByConcept
+from situ.policies.plan import Leaf, LeafPlan, PolicyPlan, partition_rows
 from situ.sources.model import Push
 
 Ints = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -36,28 +35,28 @@ MOST = 1 << 17
 """About so many repetitions are made at once: after a silence there may be more than memory holds."""
 
 
-def witness(push: Push) -> Leaf:
+def witness_leaf(push: Push) -> Leaf:
     """The leaf whose rows show that a value of a push source is replaced."""
     return Leaf(concept=push.concept, attribute=push.attribute)
 
 
-def plan_keeping(plan: PolicyPlan, pushes: Mapping[str, Push]) -> tuple[PolicyPlan, Keeping]:
+def plan_kept_values(plan: PolicyPlan, pushes: Mapping[str, Push]) -> tuple[PolicyPlan, KeptValues]:
     """The plan of a policy with the witnesses that it needs among its leaves, and what is repeated of the others."""
     leaves = [each.leaf for each in plan.leaves]
-    keeping = Keeping(leaves, pushes, plan.policy.window)
+    keeping = KeptValues(leaves, pushes, plan.policy.window)
     more = [LeafPlan(leaf=leaf, kept=0, causes=False, column="") for leaf in keeping.witnesses if leaf not in leaves]
     return replace(plan, leaves=(*plan.leaves, *more)), keeping
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptRows:
     """Rows that may be repeated, and their witnesses. Before a watermark beyond ``due`` nothing is repeated."""
 
     rows: Mapping[Leaf, pa.RecordBatch] = field(default_factory=dict)
     due: int | None = None
 
 
-class Keeping:
+class KeptValues:
     """What is repeated of the rows of some leaves, for a policy with this window."""
 
     def __init__(self, leaves: Iterable[Leaf], pushes: Mapping[str, Push], window: int) -> None:
@@ -65,14 +64,14 @@ class Keeping:
         self._repeats = {name: count for name, count in repeats.items() if count}
         self._window = window
         self.leaves = tuple(leaves)
-        self.witnesses = tuple(dict.fromkeys(witness(pushes[name]) for name in self._repeats))
+        self.witnesses = tuple(dict.fromkeys(witness_leaf(pushes[name]) for name in self._repeats))
 
     def __bool__(self) -> bool:
         return bool(self._repeats)
 
     def step(
-        self, kept: Kept, rows: Mapping[Leaf, pa.RecordBatch], before: int, watermark: int
-    ) -> tuple[Kept, dict[Leaf, pa.RecordBatch]]:
+        self, kept: KeptRows, rows: Mapping[Leaf, pa.RecordBatch], before: int, watermark: int
+    ) -> tuple[KeptRows, dict[Leaf, pa.RecordBatch]]:
         """The rows with the repetitions whose times the watermark passes; ``before`` is where it was."""
         if not self:
             return kept, dict(rows)
@@ -94,11 +93,11 @@ class Keeping:
                 if again.num_rows:
                     given[leaf] = concat(leaf, [given[leaf], again]) if leaf in given else again
                 due = min(due, life.next(watermark))
-        return Kept(
+        return KeptRows(
             {leaf: batch for leaf, batch in alive.items() if batch.num_rows}, None if due == _NEVER else due
         ), given
 
-    def ends(self, kept: Kept, rows: Mapping[Leaf, pa.RecordBatch], before: int, watermark: int) -> list[int]:
+    def ends(self, kept: KeptRows, rows: Mapping[Leaf, pa.RecordBatch], before: int, watermark: int) -> list[int]:
         """Where to stop on the way to the watermark, so that not too much is repeated at once."""
         count = sum(map(len, kept.rows.values())) + sum(map(len, rows.values()))
         if not self or count * ((watermark - before) // self._window + 1) <= MOST:
@@ -193,16 +192,16 @@ class _Life:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptState(State):
+class KeptValuesState(KernelState):
     """What a kernel remembers, and what is repeated."""
 
-    kept: Kept = field(default_factory=Kept)
+    kept: KeptRows = field(default_factory=KeptRows)
 
 
-class KeepingKernel(Kernel):
+class KeptValuesKernel(Kernel):
     """A kernel that is also given what is repeated: of a plan with witnesses, which are not for the kernel itself."""
 
-    def __init__(self, plan: PolicyPlan, keeping: Keeping, *, partition: int = 0, partitions: int = 1) -> None:
+    def __init__(self, plan: PolicyPlan, keeping: KeptValues, *, partition: int = 0, partitions: int = 1) -> None:
         own = tuple(each for each in plan.leaves if each.leaf in keeping.leaves)
         super().__init__(replace(plan, leaves=own), partition=partition, partitions=partitions)
         self._keeping = keeping
@@ -210,13 +209,13 @@ class KeepingKernel(Kernel):
         self._numbered = tuple(each.leaf for each in plan.leaves)
         self._grows = False  # what comes at the same instant may take the place of what is kept
 
-    def start(self) -> KeptState:
-        return _with_kept(super().start(), Kept())
+    def start(self) -> KeptValuesState:
+        return _with_kept(super().start(), KeptRows())
 
     def step(
-        self, state: State, rows: Mapping[Leaf, pa.RecordBatch], watermark: int, instances: Instances
-    ) -> tuple[State, Detected]:
-        assert isinstance(state, KeptState)
+        self, state: KernelState, rows: Mapping[Leaf, pa.RecordBatch], watermark: int, instances: InstancesByConcept
+    ) -> tuple[KernelState, DetectionBatch]:
+        assert isinstance(state, KeptValuesState)
         *stops, last = self._keeping.ends(state.kept, rows, state.watermark, max(watermark, state.watermark))
         if not stops:
             return self._one_step(state, rows, last, instances)
@@ -225,38 +224,40 @@ class KeepingKernel(Kernel):
             state, detected = self._one_step(state, rows, stop, instances)
             found.append(detected)
             rows = {}
-        return state, Detected(pa.concat_batches([each.batch for each in found]), sum(each.late for each in found))
+        return state, DetectionBatch(
+            pa.concat_batches([each.batch for each in found]), sum(each.late for each in found)
+        )
 
     def _one_step(
-        self, state: KeptState, rows: Mapping[Leaf, pa.RecordBatch], now: int, instances: Instances
-    ) -> tuple[KeptState, Detected]:
+        self, state: KeptValuesState, rows: Mapping[Leaf, pa.RecordBatch], now: int, instances: InstancesByConcept
+    ) -> tuple[KeptValuesState, DetectionBatch]:
         kept, given = state.kept, rows
         if any(map(len, rows.values())) or (kept.due is not None and now > kept.due):
             kept, given = self._keeping.step(kept, rows, state.watermark, now)
         after, detected = super().step(state, given, now, instances)
         return _with_kept(after, kept), detected
 
-    def united(self, states: Sequence[State]) -> KeptState:
-        kept = [each.kept for each in states if isinstance(each, KeptState)]
+    def united(self, states: Sequence[KernelState]) -> KeptValuesState:
+        kept = [each.kept for each in states if isinstance(each, KeptValuesState)]
         rows = {}
         for each in self._witnessed.leaves:
             some = kept if each.column and self._witnessed.partition else kept[:1]  # else every partition has all
             if found := [one.rows[each.leaf] for one in some if each.leaf in one.rows]:
                 rows[each.leaf] = concat(each.leaf, found)
         due = min((each.due for each in kept if each.due is not None), default=None)
-        return _with_kept(super().united(states), Kept(rows, due))
+        return _with_kept(super().united(states), KeptRows(rows, due))
 
-    def share(self, whole: State) -> KeptState:
-        assert isinstance(whole, KeptState)
+    def share(self, whole: KernelState) -> KeptValuesState:
+        assert isinstance(whole, KeptValuesState)
         shares = {
             leaf: partition_rows(self._witnessed, leaf, batch, self._partitions)[self._partition]
             for leaf, batch in whole.kept.rows.items()
         }
         kept = {leaf: batch for leaf, batch in shares.items() if batch.num_rows}
-        return _with_kept(super().share(whole), Kept(kept, whole.kept.due if kept else None))
+        return _with_kept(super().share(whole), KeptRows(kept, whole.kept.due if kept else None))
 
-    def saving(self, state: State) -> Generator[None, None, bytes]:
-        assert isinstance(state, KeptState)
+    def saving(self, state: KernelState) -> Generator[None, None, bytes]:
+        assert isinstance(state, KeptValuesState)
         numbers = {leaf: number for number, leaf in enumerate(self._numbered)}
         blob = to_blob({numbers[leaf]: batch for leaf, batch in state.kept.rows.items()})
         due = b"" if state.kept.due is None else b"%d" % state.kept.due
@@ -264,7 +265,7 @@ class KeepingKernel(Kernel):
         inner = yield from super().saving(state)
         return b"%b %d %b\n" % (_FORMAT, len(inner), due) + inner + blob
 
-    def load(self, stored: bytes) -> KeptState | None:
+    def load(self, stored: bytes) -> KeptValuesState | None:
         head, _, rest = stored.partition(b"\n")
         parts = head.split(b" ")
         if len(parts) != 3 or parts[0] != _FORMAT:
@@ -275,11 +276,11 @@ class KeepingKernel(Kernel):
             return None
         found = from_blob(rest[size:])
         rows = {self._numbered[number]: concat(self._numbered[number], batches) for number, batches in found.items()}
-        return _with_kept(inner, Kept(rows, int(parts[2]) if parts[2] else None))
+        return _with_kept(inner, KeptRows(rows, int(parts[2]) if parts[2] else None))
 
 
-def _with_kept(state: State, kept: Kept) -> KeptState:
+def _with_kept(state: KernelState, kept: KeptRows) -> KeptValuesState:
     """Something is due, too, when something is repeated."""
-    known = {each.name: getattr(state, each.name) for each in fields(State)}
+    known = {each.name: getattr(state, each.name) for each in fields(KernelState)}
     due = min((each for each in (state.due, kept.due) if each is not None), default=None)
-    return KeptState(**{**known, "due": due}, kept=kept)
+    return KeptValuesState(**{**known, "due": due}, kept=kept)

@@ -1,40 +1,152 @@
-"""The kernel of a policy: rows of leaves, what is remembered, and a watermark in; detections and what to remember out.
-
-A step decides everything whose report time lies before the watermark and was not decided yet. In this order: rows are
-taken in; occurrences of relations and of sequences are found; they are put together to matches; matches that hold
-nothing by absence are reported, others wait until nothing more can refute them; what no later event can need is
-forgotten. States are values: the same step can be taken again.
-"""
+"""Rows of leaves, as enrichment makes them, → columns to compute with."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import assert_never
 
 import numpy as np
 import pyarrow as pa
 
-from situ.situation.kernel.asking import Step
-from situ.situation.kernel.causes import Causes, Origins
-from situ.situation.kernel.following import Following
-from situ.situation.kernel.identities import Identities
-from situ.situation.kernel.ingest import columns_of, ingest, texts_of
-from situ.situation.kernel.matching import Groups, Matching
-from situ.situation.kernel.paired import Paired
-from situ.situation.kernel.pairing import Pairing
-from situ.situation.kernel.partitions import share, united
-from situ.situation.kernel.refuting import Refuting
-from situ.situation.kernel.relating import Queried, Related, Stated
-from situ.situation.kernel.reporting import Detected, Report, Reported, schema_of
-from situ.situation.kernel.state import State, load, save
-from situ.situation.kernel.table import Bools, Buffer, Ints, Table, empty, joined
-from situ.situation.kernel.timeless import Timeless
-from situ.situation.meaning.detection import Instances, derived_id
-from situ.situation.policies.leaves import Leaf
-from situ.situation.policies.plan import PolicyPlan, RelationPlan, partition_of
-from situ.situation.policies.policy import Absence, Choice, Is, Kind, Literal, Part, Then
+from situ.lang.expr.emit.vectors import column_type
+from situ.policies.kernel.absence import AbsenceOperator
+from situ.policies.kernel.detections import DetectionBatch, DetectionReport, ReportRows, schema_of
+from situ.policies.kernel.matches import ConditionMatcher, TablesByBound
+from situ.policies.kernel.pair_join import PairJoin, is_text, scalar_names
+from situ.policies.kernel.relations import (
+    ConstraintOperator,
+    CorrelationOperator,
+    QueryOperator,
+    RelationOperator,
+    StepContext,
+    TimelessRelation,
+)
+from situ.policies.kernel.repartition import share_of_partition, unite_partitions
+from situ.policies.kernel.sequence import SequenceOperator
+from situ.policies.kernel.state import NAMES, Chunk, IdentityCodes, KernelState, LeafCauses, Origins, load, save
+from situ.policies.kernel.table import (
+    Bools,
+    Column,
+    Ints,
+    SortedTable,
+    WatermarkBuffer,
+    concat_tables,
+    empty_buffer,
+    sort_by_time,
+)
+from situ.policies.model import (
+    Absence,
+    ConditionLiteral,
+    ConditionPart,
+    Disjunction,
+    InstancesByConcept,
+    RelationKind,
+    RelationLiteral,
+    SequenceLiteral,
+    derived_id,
+)
+from situ.policies.plan import Leaf, PolicyPlan, RelationPlan, partition_of
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """The rows of a batch in the order of time; the events behind them, if they are kept; how many were late."""
+
+    table: SortedTable
+    chunk: Chunk | None
+    late: int
+
+
+def columns_of(leaf: Leaf) -> dict[str, type]:
+    """What is kept of each row of a leaf, besides its time."""
+    columns: dict[str, type] = {"@identity": np.int64, "ref": np.int64}
+    if leaf.other:
+        columns["@other"] = np.int64
+    for scalar in leaf.scalars:
+        text = is_text(scalar.type)
+        value, null = scalar_names(scalar.path, text=text)
+        columns[value] = np.int64 if text else column_type(scalar.type).to_pandas_dtype()
+        if null:
+            columns[null] = np.bool_
+    return columns
+
+
+def texts_of(leaf: Leaf, batch: pa.RecordBatch) -> list[pa.Array]:
+    """The columns of a batch that are computed with as codes: identities, then scalars."""
+    given = _by_name(batch)
+    scalars = batch.columns[batch.num_columns - len(leaf.scalars) :]
+    texts = [column for column, scalar in zip(scalars, leaf.scalars, strict=True) if is_text(scalar.type)]
+    return [given["identity"], *([given["other"]] if leaf.other else []), *texts]
+
+
+def _by_name(batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    """Scalars, the last columns, may have any name, that of another column too: the first of a name counts."""
+    return dict(zip(reversed(batch.schema.names), reversed(batch.columns), strict=True))
+
+
+def ingest(
+    leaf: Leaf,
+    batch: pa.RecordBatch,
+    codes: Sequence[Ints],
+    *,
+    first: int,
+    leaves: int,
+    place: int,
+    since: int,
+    causes: bool,
+) -> Ingested:
+    """Take in rows that are not before ``since``; ``codes`` are those of :func:`texts_of`.
+
+    They are numbered from ``first``; ``place`` is that of the leaf.
+    """
+    time = batch.columns[batch.schema.names.index("time")].to_numpy(zero_copy_only=False)
+    late = int(np.count_nonzero(time < since))
+    if late:
+        kept = np.flatnonzero(time >= since)
+        batch, time = batch.take(pa.array(kept)), time[kept]
+        codes = [each[kept] for each in codes]
+    given, coded = _by_name(batch), iter(codes)
+    columns: dict[str, Column] = {
+        "@identity": next(coded),
+        "ref": (first + np.arange(len(time))) * leaves + place,
+    }
+    if leaf.other:
+        columns["@other"] = next(coded)
+    for column, scalar in enumerate(leaf.scalars, batch.num_columns - len(leaf.scalars)):
+        if is_text(scalar.type):
+            columns[scalar_names(scalar.path, text=True)[0]] = next(coded)
+        else:
+            columns |= _scalar(batch.column(column), scalar.path)
+    chunk = None
+    if causes and len(time):
+        chunk = Chunk(first, int(time.max()), tuple(_plain(given[name]) for name in NAMES))
+    return Ingested(sort_by_time(time, columns), chunk, late)
+
+
+def _scalar(column: pa.Array, path: tuple[str, ...]) -> dict[str, Column]:
+    value, null = scalar_names(path, text=False)
+    if not column.null_count:
+        return {value: column.to_numpy(zero_copy_only=False), null: np.zeros(len(column), bool)}
+    filled = column.fill_null(False if pa.types.is_boolean(column.type) else 0)
+    return {
+        value: filled.to_numpy(zero_copy_only=False),
+        null: column.is_null().to_numpy(zero_copy_only=False),
+    }
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The kernel of a policy: rows of leaves, what is remembered, and a watermark in; detections and what to remember out.
+#
+# A step decides everything whose report time lies before the watermark and was not decided yet. In this order: rows
+# are taken in; occurrences of relations and of sequences are found; they are put together to matches; matches that
+# hold nothing by absence are reported, others wait until nothing more can refute them; what no later event can need is
+# forgotten. States are values: the same step can be taken again.
 
 _PENDING = "pending"
 _SIGHTS = 1000
@@ -50,45 +162,49 @@ class Kernel:
         self._aliases = tuple(alias.name for alias in plan.policy.aliases)
         window = plan.policy.window
         related = {each.relation.text: self._related(each, place) for place, each in enumerate(plan.relations)}
-        self._pairs = [each for each in related.values() if isinstance(each, Paired) and each.plan.positive]
-        sequences: dict[Literal, Following] = {
-            each.then: Following(each, place, related, window) for place, each in enumerate(plan.sequences)
+        self._pairs = [
+            each for each in related.values() if isinstance(each, CorrelationOperator) and each.plan.positive
+        ]
+        sequences: dict[ConditionLiteral, SequenceOperator] = {
+            each.then: SequenceOperator(each, place, related, window) for place, each in enumerate(plan.sequences)
         }
         self._sequences = list(sequences.values())
-        self._matching = Matching(plan, related, sequences)
-        self._refuting = {number: Refuting(each.absence, related, window) for number, each in enumerate(plan.absences)}
+        self._matching = ConditionMatcher(plan, related, sequences)
+        self._refuting = {
+            number: AbsenceOperator(each.absence, related, window) for number, each in enumerate(plan.absences)
+        }
         self._empty = self._start()
         self._seen: dict[int, tuple[Leaf, int]] = {}
-        self._nothing = Detected(pa.RecordBatch.from_pylist([], schema=schema_of(self._aliases)))
+        self._nothing = DetectionBatch(pa.RecordBatch.from_pylist([], schema=schema_of(self._aliases)))
 
-    def _related(self, plan: RelationPlan, place: int) -> Related:
+    def _related(self, plan: RelationPlan, place: int) -> RelationOperator:
         policy = self.plan.policy
         match plan.relation.kind:
-            case Kind.QUERY:
-                return Queried(plan)
-            case Kind.CORRELATION:
+            case RelationKind.QUERY:
+                return QueryOperator(plan)
+            case RelationKind.CORRELATION:
                 left, right = (self.plan.leaves[use.leaf].leaf for use in plan.uses)
-                return Paired(plan, place, Pairing(plan.relation, left, right), policy.window)
-            case Kind.CONSTRAINT:
-                return Stated(Timeless(plan.relation, policy, self.plan.ontology))
+                return CorrelationOperator(plan, place, PairJoin(plan.relation, left, right), policy.window)
+            case RelationKind.CONSTRAINT:
+                return ConstraintOperator(TimelessRelation(plan.relation, policy, self.plan.ontology))
 
-    def start(self) -> State:
+    def start(self) -> KernelState:
         """What is remembered at first: nothing."""
         return replace(self._empty, identities=type(self._empty.identities)())
 
-    def _start(self) -> State:
-        buffers = {f"leaf {place}": empty(columns_of(each.leaf)) for place, each in enumerate(self.plan.leaves)}
+    def _start(self) -> KernelState:
+        buffers = {f"leaf {place}": empty_buffer(columns_of(each.leaf)) for place, each in enumerate(self.plan.leaves)}
         for pairs in self._pairs:
-            buffers[pairs.buffer] = empty(_occurrence_columns(pairs.aliases, 2))
+            buffers[pairs.buffer] = empty_buffer(_occurrence_columns(pairs.aliases, 2))
             if pairs.plan.spends:
-                buffers |= {name: empty({"ref": np.int64}) for name in pairs.spent}
+                buffers |= {name: empty_buffer({"ref": np.int64}) for name in pairs.spent}
         for sequence in self._sequences:
-            buffers[sequence.buffer] = empty(_occurrence_columns(sequence.aliases, sequence.width))
-        buffers[_PENDING] = empty({**self._matching.columns, "report": np.int64})
+            buffers[sequence.buffer] = empty_buffer(_occurrence_columns(sequence.aliases, sequence.width))
+        buffers[_PENDING] = empty_buffer({**self._matching.columns, "report": np.int64})
         count = len(self.plan.leaves)
-        return State(buffers=buffers, causes=(Causes(),) * count, numbers=(0,) * count)
+        return KernelState(buffers=buffers, causes=(LeafCauses(),) * count, numbers=(0,) * count)
 
-    def save(self, state: State) -> bytes:
+    def save(self, state: KernelState) -> bytes:
         """A state as bytes."""
         saving = self.saving(state)
         while True:
@@ -98,22 +214,22 @@ class Kernel:
                 saved: bytes = done.value
                 return saved
 
-    def saving(self, state: State) -> Generator[None, None, bytes]:
+    def saving(self, state: KernelState) -> Generator[None, None, bytes]:
         """The same bit by bit, while steps are taken from this state on."""
         return save(state, self._digest)
 
-    def load(self, stored: bytes) -> State | None:
+    def load(self, stored: bytes) -> KernelState | None:
         """A state from bytes; None if it is that of another plan, or was stored in another way."""
         return load(stored, self._digest, self._empty)
 
-    def united(self, states: Sequence[State]) -> State:
+    def united(self, states: Sequence[KernelState]) -> KernelState:
         """What kernels of this plan remember in all partitions, as one remembers it that works in one place."""
-        whole = united(self.plan, states, self._empty)
+        whole = unite_partitions(self.plan, states, self._empty)
         return replace(whole, due=self._due(whole))
 
-    def share(self, whole: State) -> State:
+    def share(self, whole: KernelState) -> KernelState:
         """What this partition has to remember of what is remembered in one place."""
-        own = share(self.plan, whole, self._partition, self._partitions, self._empty)
+        own = share_of_partition(self.plan, whole, self._partition, self._partitions, self._empty)
         return replace(own, due=self._due(own))
 
     @cached_property
@@ -133,14 +249,14 @@ class Kernel:
     # ── a step ──
 
     def step(
-        self, state: State, rows: Mapping[Leaf, pa.RecordBatch], watermark: int, instances: Instances
-    ) -> tuple[State, Detected]:
+        self, state: KernelState, rows: Mapping[Leaf, pa.RecordBatch], watermark: int, instances: InstancesByConcept
+    ) -> tuple[KernelState, DetectionBatch]:
         """Take in rows, and decide everything before the watermark. Watermarks never go back."""
         watermark = max(watermark, state.watermark)
         if not any(map(len, rows.values())) and (state.due is None or watermark <= state.due):
             return replace(state, watermark=watermark), self._nothing
         taken, late = self._taken_in(state, rows, watermark)
-        step = Step(
+        step = StepContext(
             before=state.watermark,
             now=watermark,
             identities=taken.identities,
@@ -154,16 +270,16 @@ class Kernel:
             sequence.find_new(step)
         matches = self._settled(step, self._matching.find_new(step))
         reported = {id: until for id, until in state.reported.items() if until >= watermark}
-        found: pa.RecordBatch | Reported = self._nothing.batch
+        found: pa.RecordBatch | ReportRows = self._nothing.batch
         if len(matches):
-            report = Report(self.plan.policy.name, self._aliases, matches, step.identities, step.origins)
+            report = DetectionReport(self.plan.policy.name, self._aliases, matches, step.identities, step.origins)
             new = report.new(state.reported)
             reported |= {id: activation + self.plan.recurs for id, activation in new.items()}
-            found = Reported(report, list(new))
+            found = ReportRows(report, list(new))
         after = self._forgotten(replace(taken, buffers=step.buffers, reported=reported, watermark=watermark))
-        return replace(after, due=self._due(after)), Detected(found, late)
+        return replace(after, due=self._due(after)), DetectionBatch(found, late)
 
-    def ahead(self, state: State, instances: Instances) -> tuple[State, Detected]:
+    def ahead(self, state: KernelState, instances: InstancesByConcept) -> tuple[KernelState, DetectionBatch]:
         """What the events of the very instant of the watermark complete, as far as they came.
 
         Others of that instant may still come, so no step has decided it. But where more events only bring more
@@ -176,7 +292,9 @@ class Kernel:
             return state, self._nothing
         return replace(state, reported={**state.reported, **after.reported}), found
 
-    def _taken_in(self, state: State, rows: Mapping[Leaf, pa.RecordBatch], watermark: int) -> tuple[State, int]:
+    def _taken_in(
+        self, state: KernelState, rows: Mapping[Leaf, pa.RecordBatch], watermark: int
+    ) -> tuple[KernelState, int]:
         buffers, causes, numbers, late = dict(state.buffers), list(state.causes), list(state.numbers), 0
         given = {place: batch for place, batch in self._by_place(rows).items() if place >= 0 and len(batch)}
         codes = self._coded(state.identities, given)
@@ -203,7 +321,7 @@ class Kernel:
             buffers[name], _ = buffers[name].extended(new, watermark)
         return replace(state, buffers=buffers, causes=tuple(causes), numbers=tuple(numbers)), late
 
-    def _coded(self, identities: Identities, given: Mapping[int, pa.RecordBatch]) -> dict[int, list[Ints]]:
+    def _coded(self, identities: IdentityCodes, given: Mapping[int, pa.RecordBatch]) -> dict[int, list[Ints]]:
         """The codes of all texts of the rows of each leaf."""
         texts = {place: texts_of(self.plan.leaves[place].leaf, batch) for place, batch in given.items()}
         if not texts:
@@ -223,28 +341,28 @@ class Kernel:
             found[self._seen[id(leaf)][1]] = batch
         return found
 
-    def _settled(self, step: Step, groups: Groups) -> Table:
+    def _settled(self, step: StepContext, groups: TablesByBound) -> SortedTable:
         """The matches that can be reported now: new ones that wait for nothing, and those that have waited enough."""
         waiting = [step.buffers[_PENDING].open]
         for table in groups.values():
             own = self._own(step, self._with_report(table))
             waiting.append(own)
-        pending = joined([each for each in waiting if len(each)] or waiting[:1])
+        pending = concat_tables([each for each in waiting if len(each)] or waiting[:1])
         is_due = pending["report"] < step.now
         if not is_due.any():
-            step.buffers[_PENDING] = Buffer(step.buffers[_PENDING].decided, pending)
+            step.buffers[_PENDING] = WatermarkBuffer(step.buffers[_PENDING].decided, pending)
             return pending.slice(0, 0)
-        step.buffers[_PENDING] = Buffer(step.buffers[_PENDING].decided, pending.take(~is_due))
+        step.buffers[_PENDING] = WatermarkBuffer(step.buffers[_PENDING].decided, pending.take(~is_due))
         due = pending.take(is_due)
         return due.take(self._holding(step, due)) if len(due) and self._refuting else due
 
-    def _with_report(self, table: Table) -> Table:
+    def _with_report(self, table: SortedTable) -> SortedTable:
         wait = np.zeros(len(table), np.int64)
         for number, each in enumerate(self.plan.absences):
             wait = np.where(table[f"h{number}"], np.maximum(wait, each.wait), wait)
-        return Table(table.time, {**table.columns, "report": table.time + wait})
+        return SortedTable(table.time, {**table.columns, "report": table.time + wait})
 
-    def _own(self, step: Step, table: Table) -> Table:
+    def _own(self, step: StepContext, table: SortedTable) -> SortedTable:
         """Without matches that another partition finds."""
         if self._partitions == 1 or not self.plan.partition:
             return table
@@ -252,7 +370,7 @@ class Kernel:
         own = partition_of(step.identities.decode(codes), self._partitions) == self._partition
         return table.take(np.flatnonzero(own[where]))
 
-    def _holding(self, step: Step, due: Table) -> Ints:
+    def _holding(self, step: StepContext, due: SortedTable) -> Ints:
         """The matches beside which all is absent that is to be, and no branch could be met instead of it."""
         held = np.ones(len(due), bool)
         for names, group in self._by_bound(due):
@@ -266,7 +384,7 @@ class Kernel:
                     held[rows[self._matching.could_be_met(step, due.take(rows), names, number)]] = False
         return np.flatnonzero(held)
 
-    def _by_bound(self, due: Table) -> Iterator[tuple[frozenset[str], Bools]]:
+    def _by_bound(self, due: SortedTable) -> Iterator[tuple[frozenset[str], Bools]]:
         """The sets of aliases that matches bind, and which matches do."""
         rest = np.ones(len(due), bool)
         while rest.any():
@@ -280,7 +398,7 @@ class Kernel:
 
     # ── afterwards ──
 
-    def _forgotten(self, state: State) -> State:
+    def _forgotten(self, state: KernelState) -> KernelState:
         now, buffers = state.watermark, dict(state.buffers)
         for name, age in self._ages.items():
             buffers[name] = buffers[name].since(now - age)
@@ -297,7 +415,7 @@ class Kernel:
                 ages |= dict.fromkeys(pairs.spent, self.plan.policy.window)
         return ages | {sequence.buffer: sequence.kept for sequence in self._sequences}
 
-    def _due(self, state: State) -> int | None:
+    def _due(self, state: KernelState) -> int | None:
         """What is decided next: a row, a match that waits, or a sequence whose second part has not come."""
         times = [
             int(state.buffers[f"leaf {place}"].open.time[0])
@@ -318,21 +436,21 @@ def _occurrence_columns(aliases: tuple[str, ...], width: int) -> dict[str, type]
     return dict.fromkeys(names, np.int64)
 
 
-def _text(then: Then) -> list[object]:
+def _text(then: SequenceLiteral) -> list[object]:
     gaps = [[gap.absent.relation.text, gap.within] for gap in then.between]
     return [[part.relation.text, part.negated] for part in (then.first, then.second)] + [then.within, gaps]
 
 
-def _shape(part: Part) -> list[object]:
+def _shape(part: ConditionPart) -> list[object]:
     """A part of the conditions with all that matches are made of."""
     match part:
-        case Is():
+        case RelationLiteral():
             return ["is", part.relation.text, part.negated, part.place]
-        case Then():
+        case SequenceLiteral():
             return ["then", _text(part), [each.place for each in part.parts]]
         case Absence(literals=literals):
             return ["absent", *map(_shape, literals)]
-        case Choice(branches=branches, absent=absent):
+        case Disjunction(branches=branches, absent=absent):
             return ["or", [list(map(_shape, branch)) for branch in branches], list(map(_shape, absent))]
         case _:
             assert_never(part)

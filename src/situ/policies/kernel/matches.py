@@ -24,36 +24,48 @@ from typing import assert_never
 
 import numpy as np
 
-from situ.situation.kernel.asking import Asked, Step
-from situ.situation.kernel.following import Following, width_of
-from situ.situation.kernel.paired import Paired
-from situ.situation.kernel.range_join import each_once, find
-from situ.situation.kernel.relating import Queried, Related, Stated
-from situ.situation.kernel.table import Column, Ints, Table
-from situ.situation.policies.plan import PolicyPlan
-from situ.situation.policies.policy import Absence, Choice, Is, Literal, Part, Then, literals_of
+from situ.policies.kernel.relations import (
+    ConstraintOperator,
+    CorrelationOperator,
+    OccurrenceQuery,
+    QueryOperator,
+    RelationOperator,
+    StepContext,
+)
+from situ.policies.kernel.sequence import SequenceOperator, width_of
+from situ.policies.kernel.table import Column, Ints, SortedTable, each_once, range_join
+from situ.policies.model import (
+    Absence,
+    ConditionLiteral,
+    ConditionPart,
+    Disjunction,
+    RelationLiteral,
+    SequenceLiteral,
+    literals_of,
+)
+from situ.policies.plan import PolicyPlan
 
 UNBOUND = -1
 NOT_CHOSEN = -2
 _MOST_EVENTS = 2
 """Of one step."""
 _ROW = "row"
-Groups = dict[frozenset[str], Table]
+TablesByBound = dict[frozenset[str], SortedTable]
 """Partial matches by the aliases they bind."""
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class LiteralNode:
     """A literal at work: where its occurrences are, where its references go, and the steps it shares with others."""
 
-    source: Queried | Paired | Following
+    source: QueryOperator | CorrelationOperator | SequenceOperator
     slot: int
     shared: tuple[tuple[int, tuple[int, ...]], ...] = ()
     """Which of the shared steps, and which of its references are that step's."""
 
     @property
     def width(self) -> int:
-        return self.source.width if isinstance(self.source, Following) else width_of(self.source)
+        return self.source.width if isinstance(self.source, SequenceOperator) else width_of(self.source)
 
     timed = True
 
@@ -63,7 +75,7 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Asserted:
+class ConstraintNode:
     """A literal that nothing in events is about, by its number: it is looked at when all else is bound."""
 
     number: int
@@ -72,7 +84,7 @@ class Asserted:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class AbsenceNode:
     """An absence, by its number."""
 
     number: int
@@ -81,11 +93,11 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChoiceNode:
     """An ``or`` at work. The branch of what is absent is empty if there is none."""
 
-    branches: tuple[tuple[Node, ...], ...]
-    absent: tuple[Held, ...]
+    branches: tuple[tuple[MatchNode, ...], ...]
+    absent: tuple[AbsenceNode, ...]
 
     @property
     def timed(self) -> bool:
@@ -99,29 +111,32 @@ class Chosen:
         return frozenset.intersection(*(frozenset(chain(*(node.always for node in each))) for each in self.branches))
 
 
-Node = Taken | Asserted | Held | Chosen
-Nodes = tuple[Node, ...]
+MatchNode = LiteralNode | ConstraintNode | AbsenceNode | ChoiceNode
+MatchNodes = tuple[MatchNode, ...]
 
 
-class Matching:
+class ConditionMatcher:
     """The conditions of a policy at work."""
 
     def __init__(
-        self, plan: PolicyPlan, relations: Mapping[str, Related], sequences: Mapping[Literal, Following]
+        self,
+        plan: PolicyPlan,
+        relations: Mapping[str, RelationOperator],
+        sequences: Mapping[ConditionLiteral, SequenceOperator],
     ) -> None:
         self._window = plan.policy.window
         self._aliases = [alias.name for alias in plan.policy.aliases]
         self._relations, self._sequences = relations, sequences
         self._shared = _shared_steps(plan.policy.conditions)
-        self._instead: dict[int, Chosen] = {}
+        self._instead: dict[int, ChoiceNode] = {}
         self._absences = 0
-        self._stated: list[Stated] = []
+        self._stated: list[ConstraintOperator] = []
         self._nodes, self._width = self._built(plan.policy.conditions, 0)
-        self._orders: dict[tuple[Nodes, frozenset[str]], list[int]] = {}
+        self._orders: dict[tuple[MatchNodes, frozenset[str]], list[int]] = {}
 
     # ── conditions at work ──
 
-    def _built(self, parts: Iterable[Part], slot: int) -> tuple[Nodes, int]:
+    def _built(self, parts: Iterable[ConditionPart], slot: int) -> tuple[MatchNodes, int]:
         """Parts at work, whose references begin at ``slot``; and the place behind them."""
         nodes = []
         for part in parts:
@@ -129,36 +144,36 @@ class Matching:
             nodes.append(node)
         return tuple(nodes), slot
 
-    def _node(self, part: Part, slot: int) -> tuple[Node, int]:
+    def _node(self, part: ConditionPart, slot: int) -> tuple[MatchNode, int]:
         match part:
-            case Is():
+            case RelationLiteral():
                 related = self._relations[part.relation.text]
-                if isinstance(related, Stated):
+                if isinstance(related, ConstraintOperator):
                     self._stated.append(related)
-                    return Asserted(len(self._stated) - 1), slot
-                taken = Taken(related, slot)
+                    return ConstraintNode(len(self._stated) - 1), slot
+                taken = LiteralNode(related, slot)
                 return taken, slot + taken.width
-            case Then():
+            case SequenceLiteral():
                 source = self._sequences[part.unplaced]
                 steps = [(self._shared[step], refs) for step, refs in source.steps(part) if step in self._shared]
-                taken = Taken(source, slot, tuple(steps))
+                taken = LiteralNode(source, slot, tuple(steps))
                 return taken, slot + taken.width
             case Absence():
                 return self._held(), slot
-            case Choice(branches=branches, absent=absent):
+            case Disjunction(branches=branches, absent=absent):
                 built = [self._built(branch, slot) for branch in branches]
-                chosen = Chosen(tuple(nodes for nodes, _ in built), tuple(self._held() for _ in absent))
+                chosen = ChoiceNode(tuple(nodes for nodes, _ in built), tuple(self._held() for _ in absent))
                 self._instead |= dict.fromkeys((each.number for each in chosen.absent[:1]), chosen)
                 return chosen, max(end for _, end in built)
             case _:
                 assert_never(part)
 
-    def _held(self) -> Held:
+    def _held(self) -> AbsenceNode:
         """Absences are numbered as they stand, as in the plan."""
         self._absences += 1
-        return Held(self._absences - 1)
+        return AbsenceNode(self._absences - 1)
 
-    def _order(self, nodes: Nodes, bound: frozenset[str]) -> list[int]:
+    def _order(self, nodes: MatchNodes, bound: frozenset[str]) -> list[int]:
         """In which order nodes are joined to what binds these aliases: those first that share most with it."""
         if (nodes, bound) not in self._orders:
             rest, known, order = list(range(len(nodes))), set(bound), []
@@ -183,13 +198,13 @@ class Matching:
 
     # ── all matches ──
 
-    def find_new(self, step: Step) -> Groups:
+    def find_new(self, step: StepContext) -> TablesByBound:
         """The matches whose latest occurrence is new."""
         return self._with_stated(step, self._new(step, self._nodes))
 
-    def _new(self, step: Step, nodes: Nodes) -> Groups:
+    def _new(self, step: StepContext, nodes: MatchNodes) -> TablesByBound:
         """What meets all of these, with something new."""
-        found: Groups = {}
+        found: TablesByBound = {}
         for pivot, node in enumerate(nodes):
             groups = self._new_of(step, node)
             if groups:
@@ -200,23 +215,23 @@ class Matching:
                 _merge(found, groups)
         return found
 
-    def _new_of(self, step: Step, node: Node) -> Groups:
-        found: Groups = {}
+    def _new_of(self, step: StepContext, node: MatchNode) -> TablesByBound:
+        found: TablesByBound = {}
         match node:
-            case Taken():
+            case LiteralNode():
                 rows = node.source.picked(step, step.before, step.now - 1)
                 if len(rows):
                     found[node.always] = self._started(node, rows)
-            case Chosen(branches=branches):
+            case ChoiceNode(branches=branches):
                 for branch in branches:
                     _merge(found, self._new(step, branch))
-            case Held() | Asserted():
+            case AbsenceNode() | ConstraintNode():
                 pass
             case _:
                 assert_never(node)
         return found
 
-    def _started(self, node: Taken, rows: Table) -> Table:
+    def _started(self, node: LiteralNode, rows: SortedTable) -> SortedTable:
         count = len(rows)
         columns: dict[str, Column] = {}
         for name, kind in self.columns.items():
@@ -224,28 +239,30 @@ class Matching:
             columns[name] = np.full(count, value, kind)
         columns["first"] = rows.time
         columns |= _placed(node, rows, np.arange(count)) | self._none_stated(count)
-        return Table(rows.time, columns)
+        return SortedTable(rows.time, columns)
 
     def _none_stated(self, count: int) -> dict[str, Column]:
         """``sI`` says that the I-th literal without events is among what was chosen; only while matches are made."""
         return {f"s{number}": np.zeros(count, bool) for number in range(len(self._stated))}
 
-    def _joined(self, step: Step, groups: Groups, node: Node, *, old: bool, happened: bool = False) -> Groups:
+    def _joined(
+        self, step: StepContext, groups: TablesByBound, node: MatchNode, *, old: bool, happened: bool = False
+    ) -> TablesByBound:
         """Partial matches extended by a node; by what is ``old`` only, or by what ``happened`` only."""
         if not groups:
             return groups
-        found: Groups = {}
+        found: TablesByBound = {}
         match node:
-            case Taken():
+            case LiteralNode():
                 for bound, table in groups.items():
                     _add(found, bound | node.always, self._with(step, table, bound, node, old=old))
-            case Asserted(number=number):
+            case ConstraintNode(number=number):
                 for bound, table in groups.items():
                     _add(found, bound, _marked(table, [f"s{number}"]))
-            case Held(number=number):
+            case AbsenceNode(number=number):
                 for bound, table in () if happened else groups.items():
                     _add(found, bound, _marked(table, [f"h{number}"]))
-            case Chosen(branches=branches, absent=absent):
+            case ChoiceNode(branches=branches, absent=absent):
                 bound = frozenset.intersection(*groups)
                 for branch in branches:
                     chosen = groups
@@ -259,25 +276,27 @@ class Matching:
                 assert_never(node)
         return found
 
-    def _with(self, step: Step, table: Table, bound: frozenset[str], node: Taken, *, old: bool) -> Table:
+    def _with(
+        self, step: StepContext, table: SortedTable, bound: frozenset[str], node: LiteralNode, *, old: bool
+    ) -> SortedTable:
         last = step.before - 1 if old else step.now - 1
         rows, occurrences, places = self._beside(step, table, bound, node, last)
         taken = table.take(rows)
         columns = dict(taken.columns) | _placed(node, occurrences, places)
         time = occurrences.time[places]
         columns["first"] = np.minimum(taken["first"], time)
-        return Table(np.maximum(taken.time, time), columns)
+        return SortedTable(np.maximum(taken.time, time), columns)
 
-    def _with_stated(self, step: Step, groups: Groups) -> Groups:
+    def _with_stated(self, step: StepContext, groups: TablesByBound) -> TablesByBound:
         """What is left where literals without events hold, if they were chosen; those first that bind least."""
-        done: Groups = {}
+        done: TablesByBound = {}
         waiting = list(groups.items())
         while waiting:
             bound, table = waiting.pop()
             asked = [number for number in range(len(self._stated)) if table[f"s{number}"].any()]
             if not asked:
                 names = [name for name in table.columns if not name.startswith("s")]
-                _add(done, bound, Table(table.time, {name: table[name] for name in names}))
+                _add(done, bound, SortedTable(table.time, {name: table[name] for name in names}))
                 continue
             number = min(asked, key=lambda each: len(set(self._stated[each].aliases) - bound))
             chosen, source = table[f"s{number}"], self._stated[number]
@@ -287,18 +306,20 @@ class Matching:
             held = self._stating(step, table, bound, source)
             if len(held):
                 columns = {**held.columns, f"s{number}": np.zeros(len(held), bool)}
-                waiting.append((bound | frozenset(source.aliases), Table(held.time, columns)))
+                waiting.append((bound | frozenset(source.aliases), SortedTable(held.time, columns)))
         return done
 
-    def _stating(self, step: Step, table: Table, bound: frozenset[str], source: Stated) -> Table:
+    def _stating(
+        self, step: StepContext, table: SortedTable, bound: frozenset[str], source: ConstraintOperator
+    ) -> SortedTable:
         codes = {name: table[f"@{name}"] for name in source.aliases if name in bound}
-        rows, new = source.extend(step, Asked(codes, table.time, table.time, frozenset(source.aliases), 0))
+        rows, new = source.extend(step, OccurrenceQuery(codes, table.time, table.time, frozenset(source.aliases), 0))
         taken = table.take(rows)
-        return Table(taken.time, {**taken.columns, **{f"@{name}": each for name, each in new.items()}})
+        return SortedTable(taken.time, {**taken.columns, **{f"@{name}": each for name, each in new.items()}})
 
     def _beside(
-        self, step: Step, table: Table, bound: frozenset[str], node: Taken, last: int
-    ) -> tuple[Ints, Table, Ints]:
+        self, step: StepContext, table: SortedTable, bound: frozenset[str], node: LiteralNode, last: int
+    ) -> tuple[Ints, SortedTable, Ints]:
         """Rows of partial matches, and occurrences of a literal that can stand beside them."""
         source = node.source
         earliest, latest = table.time - self._window, np.minimum(table["first"] + self._window, last)
@@ -307,7 +328,7 @@ class Matching:
             return nothing, source.picked(step, 1, 0), nothing
         occurrences = source.picked(step, int(earliest.min()), int(latest.max()))
         shared = [f"@{name}" for name in source.aliases if name in bound]
-        found = find(
+        found = range_join(
             [table[name] for name in shared],
             earliest,
             latest,
@@ -323,40 +344,40 @@ class Matching:
             rows, places = rows[kept], places[kept]
         return rows, occurrences, places
 
-    def could_be_met(self, step: Step, table: Table, bound: frozenset[str], absence: int) -> Ints:
+    def could_be_met(self, step: StepContext, table: SortedTable, bound: frozenset[str], absence: int) -> Ints:
         """The matches beside which a branch could be met by what happened, in the ``or`` an absence was chosen in."""
         node = self._instead.get(absence)
         if node is None:
             return np.empty(0, np.int64)
         count = len(table)
-        numbered = Table(table.time, {**table.columns, **self._none_stated(count), _ROW: np.arange(count)})
-        instead = Chosen(node.branches, ())
+        numbered = SortedTable(table.time, {**table.columns, **self._none_stated(count), _ROW: np.arange(count)})
+        instead = ChoiceNode(node.branches, ())
         met = self._with_stated(step, self._joined(step, {bound: numbered}, instead, old=False, happened=True))
         return each_once(np.concatenate([each[_ROW] for each in met.values()] or [np.empty(0, np.int64)]), len(table))
 
 
-def _marked(table: Table, names: Iterable[str]) -> Table:
-    return Table(table.time, {**table.columns, **{name: np.ones(len(table), bool) for name in names}})
+def _marked(table: SortedTable, names: Iterable[str]) -> SortedTable:
+    return SortedTable(table.time, {**table.columns, **{name: np.ones(len(table), bool) for name in names}})
 
 
-def _merge(groups: Groups, more: Groups) -> None:
+def _merge(groups: TablesByBound, more: TablesByBound) -> None:
     for bound, table in more.items():
         _add(groups, bound, table)
 
 
-def _add(groups: Groups, bound: frozenset[str], table: Table) -> None:
+def _add(groups: TablesByBound, bound: frozenset[str], table: SortedTable) -> None:
     if not len(table):
         return
     if bound in groups:
         tables = (groups[bound], table)
-        table = Table(
+        table = SortedTable(
             np.concatenate([each.time for each in tables]),
             {name: np.concatenate([each[name] for each in tables]) for name in table.columns},
         )
     groups[bound] = table
 
 
-def _placed(node: Taken, occurrences: Table, places: Ints) -> dict[str, Column]:
+def _placed(node: LiteralNode, occurrences: SortedTable, places: Ints) -> dict[str, Column]:
     """What occurrences of a literal bind and refer to."""
     found = {}
     for name, column in occurrences.columns.items():
@@ -366,21 +387,21 @@ def _placed(node: Taken, occurrences: Table, places: Ints) -> dict[str, Column]:
     return found
 
 
-def _step(shared: int, refs: Sequence[int], occurrences: Table, places: Ints) -> dict[str, Ints]:
+def _step(shared: int, refs: Sequence[int], occurrences: SortedTable, places: Ints) -> dict[str, Ints]:
     given = [occurrences[f"r{ref}"][places] for ref in refs]
     given += [np.full(len(places), UNBOUND)] * (_MOST_EVENTS - len(given))
     return {f"p{shared}.{place}": column for place, column in enumerate(given)}
 
 
-def _shared_steps(conditions: Iterable[Part]) -> dict[Is, int]:
+def _shared_steps(conditions: Iterable[ConditionPart]) -> dict[RelationLiteral, int]:
     """The steps that stand in more than one sequence, by number."""
-    count: dict[Is, set[Then]] = {}
-    for then in (each for each in literals_of(conditions) if isinstance(each, Then)):
+    count: dict[RelationLiteral, set[SequenceLiteral]] = {}
+    for then in (each for each in literals_of(conditions) if isinstance(each, SequenceLiteral)):
         for step in _occurring(then):
             count.setdefault(step, set()).add(then)
     shared = [step for step, sequences in count.items() if len(sequences) > 1]
     return {step: number for number, step in enumerate(shared)}
 
 
-def _occurring(then: Then) -> Iterator[Is]:
+def _occurring(then: SequenceLiteral) -> Iterator[RelationLiteral]:
     return (step for step in (then.first, then.second) if not step.negated)

@@ -13,16 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from situ.expr.columns import column_type
-from situ.expr.emit_numpy import compile_mask
-from situ.expr.tree import And, Compare, Node, Read
-from situ.situation.kernel.causes import Origins
-from situ.situation.kernel.identities import Identities
-from situ.situation.kernel.range_join import Found, find
-from situ.situation.kernel.table import CODE, Bools, Column, Ints, Table
-from situ.situation.policies.leaves import Leaf, scalars
-from situ.situation.policies.policy import LEFT, RIGHT, Reach, Relation
-from situ.types.model import STRING, Type, plain
+from situ.lang.expr.emit.numpy import compile_mask
+from situ.lang.expr.emit.vectors import column_type
+from situ.lang.expr.tree import And, Compare, Node, Read
+from situ.lang.types.model import STRING, Type, plain
+from situ.policies.kernel.state import IdentityCodes, Origins
+from situ.policies.kernel.table import CODE, Bools, Column, Ints, RangeMatches, SortedTable, range_join
+from situ.policies.model import LEFT, RIGHT, Reach, Relation
+from situ.policies.plan import Leaf, scalars_read
 
 CANDIDATES = 1 << 16
 """How many pairs are tested at once."""
@@ -40,7 +38,7 @@ def scalar_names(path: Sequence[str], *, text: bool) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class RowPairs:
     """Pairs of rows: ``rows`` of whoever asked, and their partners in the two tables."""
 
     rows: Ints
@@ -48,7 +46,7 @@ class Pair:
     right: Ints
 
 
-class Pairing:
+class PairJoin:
     """A relation between two event-based attributes, ready to be tested."""
 
     def __init__(self, relation: Relation, left: Leaf, right: Leaf) -> None:
@@ -59,7 +57,7 @@ class Pairing:
         self._reads = {
             (variable, path): _is_text(of, path)
             for variable, of in ((LEFT, left), (RIGHT, right))
-            for path in (each.path for each in scalars(relation.test, variable))
+            for path in (each.path for each in scalars_read(relation.test, variable))
         }
         self._equal = list(_equal_texts(relation.test))
         self._reach = None if self._equal else _usable(relation.reach)
@@ -70,8 +68,15 @@ class Pairing:
         return bool(self._equal) or self._reach is not None
 
     def candidates(
-        self, probes: Table, first: Ints, last: Ints, others: Table, *, left: bool, wanted: Ints | None = None
-    ) -> Iterator[Pair]:
+        self,
+        probes: SortedTable,
+        first: Ints,
+        last: Ints,
+        others: SortedTable,
+        *,
+        left: bool,
+        wanted: Ints | None = None,
+    ) -> Iterator[RowPairs]:
         """For each probe, rows of ``others`` with a time from ``first`` to ``last`` that may fit; a part at a time.
 
         Probes are of the left side or of the right. ``rows`` of what comes out are places of probes, too. ``wanted``
@@ -86,11 +91,13 @@ class Pairing:
             others = others.take(places)
         if rows is not None:
             first, last = first[rows], last[rows]
-        for part in find(keys, first, last, their_keys, others.time).parts(CANDIDATES):
+        for part in range_join(keys, first, last, their_keys, others.time).parts(CANDIDATES):
             if part.total:
                 yield _pair(part, rows, places, left=left)
 
-    def fits(self, left: Table, right: Table, pair: Pair, identities: Identities, origins: Origins) -> Bools:
+    def fits(
+        self, left: SortedTable, right: SortedTable, pair: RowPairs, identities: IdentityCodes, origins: Origins
+    ) -> Bools:
         """Which of the pairs are an occurrence: the test holds, and it is not one event with itself."""
         fitting = np.ones(len(pair.left), bool)
         if self.same_alias:
@@ -110,7 +117,7 @@ class Pairing:
         return fitting
 
     def _keyed(
-        self, probes: Table, mine: str, others: Table, theirs: str, *, near: bool
+        self, probes: SortedTable, mine: str, others: SortedTable, theirs: str, *, near: bool
     ) -> tuple[Ints | None, Ints | None, list[Ints], list[Ints]]:
         """What is equal in rows that may fit; and which rows can fit at all, None for every one."""
         if self._equal:
@@ -135,11 +142,11 @@ class Pairing:
 _AROUND = (np.repeat(np.arange(-1, 2), 3), np.tile(np.arange(-1, 2), 3))
 
 
-def _pair(found: Found, rows: Ints | None, places: Ints | None, *, left: bool) -> Pair:
+def _pair(found: RangeMatches, rows: Ints | None, places: Ints | None, *, left: bool) -> RowPairs:
     probe, other = found.pairs()
     probe = probe if rows is None else rows[probe]
     other = other if places is None else places[other]
-    return Pair(probe, probe, other) if left else Pair(probe, other, probe)
+    return RowPairs(probe, probe, other) if left else RowPairs(probe, other, probe)
 
 
 def _all_known(keys: Sequence[Ints]) -> Ints:
@@ -147,7 +154,7 @@ def _all_known(keys: Sequence[Ints]) -> Ints:
 
 
 def _cells(
-    table: Table, reach: Reach, variable: str, beside: Sequence[Column] | None = None
+    table: SortedTable, reach: Reach, variable: str, beside: Sequence[Column] | None = None
 ) -> tuple[Ints, list[Column]] | None:
     """The rows whose points have coordinates, and their squares; None if some are too far out for squares.
 
@@ -186,7 +193,9 @@ def _usable(reach: Reach | None) -> Reach | None:
     return reach if reach is not None and np.isfinite(reach.distance) and reach.distance > 1e-9 else None
 
 
-def _column(table: Table, rows: Ints, path: tuple[str, ...], text: bool, identities: Identities) -> pa.Array | Column:
+def _column(
+    table: SortedTable, rows: Ints, path: tuple[str, ...], text: bool, identities: IdentityCodes
+) -> pa.Array | Column:
     value, null = scalar_names(path, text=text)
     taken = table[value][rows]
     if text:

@@ -5,7 +5,7 @@ left, and the other way round; so do two that have different numbers of them. No
 forgotten that could still be asked for: a step from the state that is made finds what steps from the given ones would.
 
 Rows that name the identity of the partition alias are in one partition each. All others are in every partition
-(:mod:`situ.situation.policies.plan`), under numbers that may differ, because what comes to a partition need not come in
+(:mod:`situ.policies.plan`), under numbers that may differ, because what comes to a partition need not come in
 the same order as to others. There the first partition has the say, and references of others are told from its own.
 """
 
@@ -19,11 +19,9 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from situ.situation.kernel.causes import Causes, Chunk
-from situ.situation.kernel.identities import Identities
-from situ.situation.kernel.state import State
-from situ.situation.kernel.table import Bools, Buffer, Column, Ints, Table, merged
-from situ.situation.policies.plan import PolicyPlan, partition_of
+from situ.policies.kernel.state import Chunk, IdentityCodes, KernelState, LeafCauses
+from situ.policies.kernel.table import Bools, Column, Ints, SortedTable, WatermarkBuffer, merge_tables
+from situ.policies.plan import PolicyPlan, partition_of
 
 REFERENCE = re.compile(r"ref|[rcp]\d+(\.\d+)?")
 """Columns with such names hold references to rows of leaves; those below 0 refer to none."""
@@ -33,20 +31,20 @@ Renumber = Callable[[int, Ints], Ints]
 ByEvent = dict[tuple[object, ...], list[int]]
 
 
-def united(plan: PolicyPlan, states: Sequence[State], empty: State) -> State:
+def unite_partitions(plan: PolicyPlan, states: Sequence[KernelState], empty: KernelState) -> KernelState:
     """What all partitions of a policy remember, as one that is worked in one place. ``empty`` remembers nothing."""
-    identities = Identities()
+    identities = IdentityCodes()
     parts, shifts = [], _shifts(plan, states)
     for number, state in enumerate(states):
         codes = identities.codes(state.identities.texts)
         shifted = renumbered(state, shifts[number], len(plan.leaves)).buffers
-        parts.append({name: each.changed(partial(Table.recoded, codes=codes)) for name, each in shifted.items()})
+        parts.append({name: each.changed(partial(SortedTable.recoded, codes=codes)) for name, each in shifted.items()})
     buffers = {}
     for name, none in empty.buffers.items():
         some = [part[name] for part in parts] if _column(plan, name, none) else [parts[0][name]]
-        decided = merged(table for each in some for table in each.decided)
-        buffers[name] = Buffer((decided,), merged(each.open for each in some))
-    whole = State(
+        decided = merge_tables(table for each in some for table in each.decided)
+        buffers[name] = WatermarkBuffer((decided,), merge_tables(each.open for each in some))
+    whole = KernelState(
         watermark=max(state.watermark for state in states),
         identities=identities,
         settled=len(identities),
@@ -58,29 +56,31 @@ def united(plan: PolicyPlan, states: Sequence[State], empty: State) -> State:
     return compact(whole, len(plan.leaves))
 
 
-def share(plan: PolicyPlan, whole: State, partition: int, partitions: int, empty: State) -> State:
+def share_of_partition(
+    plan: PolicyPlan, whole: KernelState, partition: int, partitions: int, empty: KernelState
+) -> KernelState:
     """What one of several partitions has to remember of all that is remembered in one place."""
     if partitions == 1:
         return whole
     if not plan.partition and partition:
-        return replace(empty, identities=Identities(), watermark=whole.watermark, reported=whole.reported)
+        return replace(empty, identities=IdentityCodes(), watermark=whole.watermark, reported=whole.reported)
     own: Bools = partition_of(whole.identities.texts, partitions) == partition
     buffers = {}
     for name, buffer in whole.buffers.items():
         column = _column(plan, name, buffer)
         buffers[name] = buffer.changed(partial(_taken, column=column, own=own)) if column else buffer
-    identities = Identities(whole.identities.texts)
+    identities = IdentityCodes(whole.identities.texts)
     return compact(replace(whole, identities=identities, buffers=buffers), len(plan.leaves)).compacted()
 
 
-def _taken(table: Table, column: str, own: Bools) -> Table:
+def _taken(table: SortedTable, column: str, own: Bools) -> SortedTable:
     return table.take(np.flatnonzero(own[table[column]]))
 
 
 # ── what is where ──
 
 
-def _column(plan: PolicyPlan, name: str, buffer: Buffer) -> str:
+def _column(plan: PolicyPlan, name: str, buffer: WatermarkBuffer) -> str:
     """Which column of a buffer says in which partition a row is; empty: every partition has all of it."""
     if not plan.partition:
         return ""
@@ -95,15 +95,15 @@ def _column(plan: PolicyPlan, name: str, buffer: Buffer) -> str:
 # ── references ──
 
 
-def renumbered(state: State, renumber: Renumber, leaves: int) -> State:
+def renumbered(state: KernelState, renumber: Renumber, leaves: int) -> KernelState:
     """With other numbers for the rows of leaves, wherever they are referred to."""
 
-    def changed(table: Table) -> Table:
+    def changed(table: SortedTable) -> SortedTable:
         columns: Mapping[str, Column] = {
             name: _renumbered(column, renumber, leaves) if REFERENCE.fullmatch(name) else column
             for name, column in table.columns.items()
         }
-        return Table(table.time, columns)
+        return SortedTable(table.time, columns)
 
     return replace(state, buffers={name: buffer.changed(changed) for name, buffer in state.buffers.items()})
 
@@ -118,7 +118,7 @@ def _renumbered(references: Ints, renumber: Renumber, leaves: int) -> Ints:
     return found
 
 
-def compact(state: State, leaves: int) -> State:
+def compact(state: KernelState, leaves: int) -> KernelState:
     """Without the events behind rows that nothing refers to; rows are numbered anew, in the order they had."""
     used = [_used(state, leaf, leaves) for leaf in range(leaves)]
     causes = tuple(_only(each, used[leaf]) for leaf, each in enumerate(state.causes))
@@ -126,7 +126,7 @@ def compact(state: State, leaves: int) -> State:
     return replace(state, causes=causes, numbers=tuple(map(len, used)))
 
 
-def _used(state: State, leaf: int, leaves: int) -> Ints:
+def _used(state: KernelState, leaf: int, leaves: int) -> Ints:
     references = [
         column
         for buffer in state.buffers.values()
@@ -139,7 +139,7 @@ def _used(state: State, leaf: int, leaves: int) -> Ints:
     return own
 
 
-def _only(causes: Causes, used: Ints) -> Causes:
+def _only(causes: LeafCauses, used: Ints) -> LeafCauses:
     """The events behind these rows, as if only they had come."""
     found = []
     for chunk in causes.chunks:
@@ -147,10 +147,10 @@ def _only(causes: Causes, used: Ints) -> Causes:
         if last > first:
             places = pa.array(used[first:last] - chunk.first)
             found.append(Chunk(int(first), chunk.latest, tuple(column.take(places) for column in chunk.about)))
-    return Causes(tuple(found))
+    return LeafCauses(tuple(found))
 
 
-def _shifts(plan: PolicyPlan, states: Sequence[State]) -> list[Renumber]:
+def _shifts(plan: PolicyPlan, states: Sequence[KernelState]) -> list[Renumber]:
     """For each partition, which number its rows have where all are together."""
     begin = [0] * len(plan.leaves)
     first = [_by_event(states[0].causes[leaf]) for leaf in range(len(plan.leaves))]
@@ -177,7 +177,7 @@ def _shift(begin: Sequence[int], known: Sequence[Mapping[int, int]]) -> Renumber
     return renumber
 
 
-def _by_event(causes: Causes) -> ByEvent:
+def _by_event(causes: LeafCauses) -> ByEvent:
     """The numbers of the rows of each event, in their order, which is the same in every partition."""
     found: ByEvent = {}
     for chunk in causes.chunks:
@@ -195,11 +195,11 @@ def _same(theirs: ByEvent, first: ByEvent) -> dict[int, int]:
     }
 
 
-def _causes(states: Sequence[State], leaf: int) -> Causes:
+def _causes(states: Sequence[KernelState], leaf: int) -> LeafCauses:
     """The events behind the rows of a leaf in all partitions."""
     found = []
     begin = 0
     for state in states:
         found += [replace(chunk, first=chunk.first + begin) for chunk in state.causes[leaf].chunks]
         begin += state.numbers[leaf]
-    return Causes(tuple(found))
+    return LeafCauses(tuple(found))

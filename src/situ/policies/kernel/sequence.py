@@ -6,19 +6,22 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from situ.situation.kernel.asking import Asked, Step
-from situ.situation.kernel.paired import Paired
-from situ.situation.kernel.range_join import find
-from situ.situation.kernel.relating import Queried, Related
-from situ.situation.kernel.table import Buffer, Ints, Table, sorted_table
-from situ.situation.policies.plan import SequencePlan
-from situ.situation.policies.policy import Is, Then
+from situ.policies.kernel.relations import (
+    CorrelationOperator,
+    OccurrenceQuery,
+    QueryOperator,
+    RelationOperator,
+    StepContext,
+)
+from situ.policies.kernel.table import Ints, SortedTable, WatermarkBuffer, range_join, sort_by_time
+from situ.policies.model import RelationLiteral, SequenceLiteral
+from situ.policies.plan import SequencePlan
 
 
-class Following:
+class SequenceOperator:
     """A sequence at work. Its occurrences refer to the rows of its first relation, then of its second."""
 
-    def __init__(self, plan: SequencePlan, place: int, relations: Mapping[str, Related], window: int) -> None:
+    def __init__(self, plan: SequencePlan, place: int, relations: Mapping[str, RelationOperator], window: int) -> None:
         self.then = plan.then
         self.kept = plan.kept
         self.aliases = plan.binds
@@ -26,7 +29,7 @@ class Following:
         self.first, self.second = (relations[part.relation.text] for part in (plan.then.first, plan.then.second))
         self._gaps = [relations[gap.absent.relation.text] for gap in plan.then.between]
         self._window = window
-        self._find: Callable[[Step], Table] = self._followed
+        self._find: Callable[[StepContext], SortedTable] = self._followed
         if plan.then.second.negated:
             self._find = self._not_followed
         elif plan.then.first.negated:
@@ -37,7 +40,7 @@ class Following:
         """Of how many events an occurrence comes."""
         return sum(len(refs) for _, refs in self.steps(self.then))
 
-    def steps(self, then: Then) -> list[tuple[Is, tuple[int, ...]]]:
+    def steps(self, then: SequenceLiteral) -> list[tuple[RelationLiteral, tuple[int, ...]]]:
         """For each side that occurs in a sequence that reads like this one: which of the references are its own."""
         found = []
         count = 0
@@ -53,23 +56,23 @@ class Following:
         """How long after what it comes from it occurs, at most."""
         return self.then.span if self.then.second.negated else 0
 
-    def picked(self, step: Step, first: int, last: int) -> Table:
+    def picked(self, step: StepContext, first: int, last: int) -> SortedTable:
         return step.select(self.buffer, first, last)
 
-    def next(self, buffers: Mapping[str, Buffer], now: int) -> list[int]:
+    def next(self, buffers: Mapping[str, WatermarkBuffer], now: int) -> list[int]:
         """When the next of its occurrences is due, if one is under way: it waits for something that does not come."""
-        assert isinstance(self.first, Queried | Paired)
+        assert isinstance(self.first, QueryOperator | CorrelationOperator)
         rows = buffers[self.first.buffer].between(now - self.then.span, now)
         return [int(rows[0].time[0]) + self.then.span] if len(rows[0]) else []
 
-    def find_new(self, step: Step) -> None:
+    def find_new(self, step: StepContext) -> None:
         step.buffers[self.buffer], _ = step.buffers[self.buffer].extended(self._find(step), step.now)
 
-    def _followed(self, step: Step) -> Table:
+    def _followed(self, step: StepContext) -> SortedTable:
         second = picked(self.second, step, step.before, step.now - 1)
         first = picked(self.first, step, step.before - self.then.within, step.now - 1)
         shared = [name for name in first.columns if name.startswith("@") and name in second.columns]
-        found = find(
+        found = range_join(
             [second[name] for name in shared],
             second.time - self.then.within,
             second.time - self.then.gaps - 1,
@@ -78,13 +81,13 @@ class Following:
         )
         later, earlier = found.pairs()
         columns = _taken(first, earlier) | _taken(second, later, len(_refs(first)))
-        pairs = Table(second.time[later], columns)
+        pairs = SortedTable(second.time[later], columns)
         if self.then.between and len(pairs):
             kept = self._with_gaps(step, pairs, first.time[earlier])
             pairs = pairs.take(kept)
-        return sorted_table(pairs.time, pairs.columns)
+        return sort_by_time(pairs.time, pairs.columns)
 
-    def _with_gaps(self, step: Step, pairs: Table, since: Ints) -> Ints:
+    def _with_gaps(self, step: StepContext, pairs: SortedTable, since: Ints) -> Ints:
         """The pairs between the sides of which nothing occurred that is to be absent."""
         left = np.arange(len(pairs))
         for gap, relation in zip(self.then.between, self._gaps, strict=True):
@@ -94,7 +97,7 @@ class Following:
             since = since + gap.within
         return left
 
-    def _not_followed(self, step: Step) -> Table:
+    def _not_followed(self, step: StepContext) -> SortedTable:
         span = self.then.span
         first = picked(self.first, step, step.before - span, step.now - span - 1)
         absent = [*self._lengths(), (self.second, self.then.within)]
@@ -102,21 +105,23 @@ class Following:
         for relation, within in absent:
             kept = kept[self._without(step, first.take(kept), relation, since[kept] + 1, since[kept] + within)]
             since = since + within
-        return Table(first.time[kept] + span, _taken(first, kept))
+        return SortedTable(first.time[kept] + span, _taken(first, kept))
 
-    def _not_preceded(self, step: Step) -> Table:
+    def _not_preceded(self, step: StepContext) -> SortedTable:
         second = picked(self.second, step, step.before, step.now - 1)
         absent = [(self.first, self.then.within), *self._lengths()]
         kept, until = np.arange(len(second)), second.time
         for relation, within in reversed(absent):
             kept = kept[self._without(step, second.take(kept), relation, until[kept] - within, until[kept] - 1)]
             until = until - within
-        return Table(second.time[kept], _taken(second, kept))
+        return SortedTable(second.time[kept], _taken(second, kept))
 
-    def _lengths(self) -> list[tuple[Related, int]]:
+    def _lengths(self) -> list[tuple[RelationOperator, int]]:
         return [(relation, gap.within) for gap, relation in zip(self.then.between, self._gaps, strict=True)]
 
-    def _without(self, step: Step, rows: Table, relation: Related, first: Ints, last: Ints) -> Ints:
+    def _without(
+        self, step: StepContext, rows: SortedTable, relation: RelationOperator, first: Ints, last: Ints
+    ) -> Ints:
         """The rows for which nothing occurred that agrees, from ``first`` to ``last``, which may be no time at all."""
         without = np.ones(len(rows), bool)
         asking = np.flatnonzero(first <= last)
@@ -127,28 +132,30 @@ class Following:
             for name, column in rows.columns.items()
             if name.startswith("@") and name[1:] in relation.aliases
         }
-        asked = Asked(bound, first[asking], last[asking], frozenset(), self._window)
+        asked = OccurrenceQuery(bound, first[asking], last[asking], frozenset(), self._window)
         some, _ = relation.extend(step, asked)
         without[asking[some]] = False
         return np.flatnonzero(without)
 
 
-def picked(relation: Related, step: Step, first: int, last: int) -> Table:
+def picked(relation: RelationOperator, step: StepContext, first: int, last: int) -> SortedTable:
     """The occurrences of a relation that stands in a sequence, from ``first`` to ``last``."""
-    assert isinstance(relation, Queried | Paired)  # what holds at any time is not followed by anything
+    assert isinstance(
+        relation, QueryOperator | CorrelationOperator
+    )  # what holds at any time is not followed by anything
     return relation.picked(step, first, last)
 
 
-def width_of(relation: Related) -> int:
+def width_of(relation: RelationOperator) -> int:
     """Of how many events an occurrence of a relation comes."""
-    return 2 if isinstance(relation, Paired) else 1 if isinstance(relation, Queried) else 0
+    return 2 if isinstance(relation, CorrelationOperator) else 1 if isinstance(relation, QueryOperator) else 0
 
 
-def _refs(table: Table) -> list[str]:
+def _refs(table: SortedTable) -> list[str]:
     return [name for name in table.columns if name.startswith("r")]
 
 
-def _taken(table: Table, rows: Ints, shift: int = 0) -> dict[str, Ints]:
+def _taken(table: SortedTable, rows: Ints, shift: int = 0) -> dict[str, Ints]:
     return {
         name if name.startswith("@") else f"r{int(name[1:]) + shift}": column[rows]
         for name, column in table.columns.items()

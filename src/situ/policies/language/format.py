@@ -9,33 +9,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from situ.documents.source import Source
-from situ.errors import Problems, SituError
-from situ.quantities import format_duration
-from situ.situation.language.lines import Block, Statement, take_apart
-from situ.situation.language.parse import LIMITS, parse_policy
-from situ.situation.language.print import (
-    INDENT,
-    concept_width,
-    lines_of,
-    print_action,
-    print_concept,
-    print_line,
-)
-from situ.situation.language.syntax import PolicyText
+from situ.lang.documents.nodes import SourceText
+from situ.lang.problems import Problems, SituError
+from situ.lang.quantities import format_duration
+from situ.policies.language.parse import LIMITS, parse_policy
+from situ.policies.language.print import INDENT, concept_width, lines_of, print_action, print_concept, print_line
+from situ.policies.language.statements import PolicyBlock, PolicyStatement, split_statements
+from situ.policies.language.syntax import PolicyText
 
 _COMMENT = re.compile(r"[^\n#']*(?:'[^'\n]*'[^\n#']*)*(?P<comment>#[^\n]*)")
 
 
-def tidy_policy(text: str, file: str) -> str:
+def format_policy(text: str, file: str) -> str:
     """The file in its form; formatting that again changes nothing."""
     lined = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     try:
         policy = parse_policy(lined, file)
     except SituError:
         return text
-    source = Source(file, lined)
-    (block,) = take_apart(source, Problems(), LIMITS.problems)
+    source = SourceText(file, lined)
+    (block,) = split_statements(source, Problems(), LIMITS.problems)
     tidied = "\n".join(_Tidying(lined, policy, block).lines()).strip("\n") + "\n"
     try:
         return tidied if parse_policy(tidied, file) == policy else text
@@ -46,7 +39,7 @@ def tidy_policy(text: str, file: str) -> str:
 class _Tidying:
     """Pieces of the file in order, each with the text it gets, and what stands between them."""
 
-    def __init__(self, text: str, policy: PolicyText, block: Block) -> None:
+    def __init__(self, text: str, policy: PolicyText, block: PolicyBlock) -> None:
         self.text, self.policy, self.block = text, policy, block
 
     def lines(self) -> Iterator[str]:
@@ -93,7 +86,7 @@ class _Tidying:
             found.append(f"\n{INDENT}".join(here))
         return found
 
-    def _option(self, statement: Statement) -> str:
+    def _option(self, statement: PolicyStatement) -> str:
         word = statement.text.split()[0].lower()
         if word == "policy":
             return f"policy {self.policy.name.text if self.policy.name else ''}"

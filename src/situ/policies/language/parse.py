@@ -1,9 +1,4 @@
-"""Policy text → its tree, with a place for everything, or every problem of the file at once.
-
-The grammar is ``grammar.lark``; :mod:`situ.situation.language.lines` takes a file apart into statements, and each is
-read by itself. What is said about statements that are none is :mod:`situ.situation.language.mistakes`. Whether names
-mean anything is not known here.
-"""
+"""The grammar's tree of one statement → ours, with the place of everything in the file."""
 
 from __future__ import annotations
 
@@ -11,6 +6,7 @@ import hashlib
 import pkgutil
 import re
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from functools import cache
 from typing import Any, TypeVar
 
@@ -18,31 +14,195 @@ from lark import Lark, Token, Tree
 from lark import __version__ as lark_version
 from lark.exceptions import UnexpectedInput
 
-from situ.catalogue import NO_SECTION, OPTION_UNFIT, POLICY_TOO_LARGE, SECTION_UNFIT
-from situ.documents.source import Limits, Source, read_source
-from situ.errors import Problem, Problems, SituError
-from situ.situation.language.build import Builder
-from situ.situation.language.foreign import foreign_spellings
-from situ.situation.language.lines import DEEPEST, OPTIONS, SECTIONS, Block, Section, Statement, take_apart
-from situ.situation.language.mistakes import explain
-from situ.situation.language.refused import Refused
-from situ.situation.language.syntax import AllOf, Condition, Consumption, Name, PolicyText, When
+from situ.lang.catalogue import NO_SECTION, OPTION_UNFIT, POLICY_SYNTAX, POLICY_TOO_LARGE, SECTION_UNFIT
+from situ.lang.documents.nodes import DocumentLimits, SourceText, read_source
+from situ.lang.expr.syntax import spell
+from situ.lang.problems import Location, Problem, Problems, SituError
+from situ.lang.quantities import parse_duration
+from situ.policies.language.mistakes import explain_refusal
+from situ.policies.language.statements import (
+    DEEPEST,
+    OPTIONS,
+    SECTIONS,
+    PolicyBlock,
+    PolicySection,
+    PolicyStatement,
+    split_statements,
+)
+from situ.policies.language.syntax import (
+    ActionText,
+    AllOf,
+    AnyOf,
+    AttributeOf,
+    Comparison,
+    ConceptDefinition,
+    Condition,
+    ConsumptionMode,
+    FollowedBy,
+    MeasureOf,
+    Name,
+    Operand,
+    PolicyText,
+    PropertyText,
+    RelationText,
+    ValueText,
+    When,
+)
+from situ.policies.language.syntax_errors import RefusedStatement, foreign_spellings
+
+
+class PolicyTreeBuilder:
+    """The grammar's tree → ours; ``start`` is where the statement begins in the file."""
+
+    def __init__(self, source: SourceText, start: int) -> None:
+        self.source, self.start = source, start
+
+    def place(self, node: Any) -> Location:
+        if isinstance(node, Token):
+            return self.source.location(self.start + (node.start_pos or 0), self.start + (node.end_pos or 0))
+        return self.source.location(self.start + node.meta.start_pos, self.start + node.meta.end_pos)
+
+    def name(self, token: Any) -> Name:
+        return Name(str(token), location=self.place(token))
+
+    def value(self, token: Any) -> ValueText:
+        return ValueText(spell(str(token)), location=self.place(token))
+
+    def duration(self, token: Any, option: str) -> timedelta:
+        place = self.place(token)
+        try:
+            found = parse_duration(spell(str(token)).replace("[", "").replace("]", ""), place)
+        except SituError as error:
+            (cause,) = error.problems
+            if option == "followed-by":
+                expected = "a duration"
+                problem = POLICY_SYNTAX(
+                    place, cause=cause, found=f"`{token}`", expected=expected, nearest=(), remedy=""
+                )
+                raise SituError(problem) from None
+            problem = OPTION_UNFIT(place, cause=cause, option=option, reason="is no duration", nearest=(), remedy="")
+            raise SituError(problem) from None
+        if not found and option in ("window", "followed-by"):
+            reason, remedy = "must be longer than nothing", "Write a duration such as `5 s`."
+            raise SituError(OPTION_UNFIT(place, option=option, reason=reason, nearest=(), remedy=remedy))
+        return found
+
+    # ── concepts ──
+
+    def concepts(self, tree: Tree[Token]) -> tuple[ConceptDefinition, ...]:
+        return tuple(self.concept(each) for each in tree.children if isinstance(each, Tree))
+
+    def concept(self, tree: Tree[Token]) -> ConceptDefinition:
+        concept, alias, *properties = tree.children
+        return ConceptDefinition(
+            self.name(concept),
+            self.name(alias),
+            tuple(self.property(each) for each in properties if isinstance(each, Tree)),
+            location=self.place(tree),
+        )
+
+    def property(self, tree: Tree[Token]) -> PropertyText:
+        attribute, operator, *values = tree.children
+        sign = str(operator).lower()
+        if sign == "in":
+            place = self.source.location(self.place_of(values[0])[0], self.place_of(values[-1])[1])
+            value = ValueText(f"({', '.join(spell(str(each)) for each in values)})", location=place)
+        else:
+            (only,) = values
+            value = self.value(only.children[0] if isinstance(only, Tree) else only)
+        return PropertyText(self.name(attribute), sign, value, location=self.place(tree))
+
+    def place_of(self, token: Any) -> tuple[int, int]:
+        return self.start + (token.start_pos or 0), self.start + (token.end_pos or 0)
+
+    # ── conditions ──
+
+    def condition(self, tree: Tree[Token]) -> Condition:
+        match tree.data:
+            case "either":
+                return AnyOf(self._parts(tree), location=self.place(tree))
+            case "both":
+                return AllOf(self._parts(tree), location=self.place(tree))
+            case "followed_by":
+                return self._followed_by(tree)
+            case "relation":
+                return self._relation(tree)
+            case "comparison":
+                not_, left, sign, right = tree.children
+                return Comparison(
+                    self.operand(left),
+                    str(sign),
+                    self.operand(right),
+                    negated=not_ is not None,
+                    location=self.place(tree),
+                )
+            case other:
+                raise AssertionError(f"a rule without a case: {other}")
+
+    def _parts(self, tree: Tree[Token]) -> tuple[Condition, ...]:
+        return tuple(self.condition(each) for each in tree.children if isinstance(each, Tree))
+
+    def _followed_by(self, tree: Tree[Token]) -> FollowedBy:
+        first, within, second = tree.children
+        assert isinstance(first, Tree)
+        assert isinstance(second, Tree)
+        window = self.duration(within, "followed-by") if isinstance(within, Token) else None
+        return FollowedBy(self.condition(first), self.condition(second), window, location=self.place(tree))
+
+    def _relation(self, tree: Tree[Token]) -> RelationText:
+        left, is_, not_, relationship, parameter, of, right = tree.children
+        return RelationText(
+            self.name(left),
+            self.name(relationship),
+            self.name(right),
+            negated=not_ is not None,
+            parameter=self.value(parameter.children[0]) if isinstance(parameter, Tree) else None,
+            says_is=is_ is not None,
+            says_of=of is not None,
+            location=self.place(tree),
+        )
+
+    def operand(self, tree: Any) -> Operand:
+        match tree.data:
+            case "measure":
+                measure, left, right = (self.name(each) for each in tree.children)
+                return MeasureOf(measure, left, right, location=self.place(tree))
+            case "attribute":
+                alias, attribute = (self.name(each) for each in tree.children)
+                return AttributeOf(alias, attribute, location=self.place(tree))
+            case "scalar":
+                return self.value(tree.children[0])
+            case other:
+                raise AssertionError(f"a rule without a case: {other}")
+
+    # ── actions ──
+
+    def action(self, tree: Tree[Token]) -> ActionText:
+        return ActionText(tuple(self.name(each) for each in tree.children), location=self.place(tree))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Policy text → its tree, with a place for everything, or every problem of the file at once.
+#
+# The grammar is ``grammar.lark``; :mod:`situ.policies.language.statements` takes a file apart into statements, and each
+# is read by itself. What is said about statements that are none is :mod:`situ.policies.language.mistakes`. Whether
+# names mean anything is not known here.
 
 T = TypeVar("T")
 
-LIMITS = Limits(size=256 * 1024, problems=100)
+LIMITS = DocumentLimits(size=256 * 1024, problems=100)
 _DEFINED = re.compile(r"\s*[^\W\d][\w-]*\s+(?P<alias>[^\W\d][\w-]*)")
 _RULES = ("policy", "duration", "consumption", "when", "concepts", "condition", "action")
 _EXAMPLES = {"concepts": "person A", "conditions": "A is inside R", "actions": "raise alarm"}
 
 
-def parse_policy(data: str | bytes, file: str, limits: Limits = LIMITS) -> PolicyText:
+def parse_policy(data: str | bytes, file: str, limits: DocumentLimits = LIMITS) -> PolicyText:
     """The policy of a file; :class:`SituError` with all problems, by place, if it is none."""
     source = read_source(data, file, limits)
     if isinstance(source, Problem):
         raise SituError(source)
     problems = Problems()
-    blocks = take_apart(source, problems, limits.problems)
+    blocks = split_statements(source, problems, limits.problems)
     policies = [_Policy(source, block, problems, limits, alone=len(blocks) == 1).read() for block in blocks]
     if problems:
         raise SituError(*problems.sorted())
@@ -53,9 +213,9 @@ def parse_policy(data: str | bytes, file: str, limits: Limits = LIMITS) -> Polic
 
 def parse_condition(text: str, file: str = "condition") -> Condition:
     """One line of conditions; :class:`SituError` if it is none."""
-    source = Source(file, text)
-    tree = _read("condition", Statement(0, text), source)
-    return Builder(source, 0).condition(tree)
+    source = SourceText(file, text)
+    tree = _read("condition", PolicyStatement(0, text), source)
+    return PolicyTreeBuilder(source, 0).condition(tree)
 
 
 def reads(text: str) -> bool:
@@ -70,7 +230,7 @@ def reads(text: str) -> bool:
 @cache
 def _grammar() -> Lark:
     """The parser, from the table that was made of the grammar if it still fits."""
-    from situ.situation.language.grammar_table import DATA, KEY, MEMO
+    from situ.policies.language.grammar_table import DATA, KEY, MEMO
 
     if grammar_key() != KEY:
         return build_grammar()
@@ -96,7 +256,7 @@ def _grammar_text() -> bytes:
     return text
 
 
-def _read(rule: str, statement: Statement, source: Source, aliases: Iterable[str] = ()) -> Tree[Token]:
+def _read(rule: str, statement: PolicyStatement, source: SourceText, aliases: Iterable[str] = ()) -> Tree[Token]:
     """The grammar's tree of a statement, or one problem."""
     text = statement.text
     if foreign := foreign_spellings(rule, statement, source):
@@ -108,23 +268,25 @@ def _read(rule: str, statement: Statement, source: Source, aliases: Iterable[str
     try:
         tree = _grammar().parse(text, start=rule)
     except UnexpectedInput as error:
-        raise SituError(explain(_refused(rule, statement, source, error, tuple(aliases)))) from None
+        raise SituError(explain_refusal(_refused(rule, statement, source, error, tuple(aliases)))) from None
     return tree
 
 
 def _refused(
-    rule: str, statement: Statement, source: Source, error: UnexpectedInput, aliases: tuple[str, ...]
-) -> Refused:
+    rule: str, statement: PolicyStatement, source: SourceText, error: UnexpectedInput, aliases: tuple[str, ...]
+) -> RefusedStatement:
     accepted = getattr(error, "accepts", None) or getattr(error, "expected", None) or getattr(error, "allowed", None)
     token = getattr(error, "token", None)
     at = len(statement.text) if token is not None and token.type == "$END" else error.pos_in_stream
-    return Refused(rule, statement, source, at or 0, frozenset(accepted or ()), aliases)
+    return RefusedStatement(rule, statement, source, at or 0, frozenset(accepted or ()), aliases)
 
 
 class _Policy:
     """One policy being read."""
 
-    def __init__(self, source: Source, block: Block, problems: Problems, limits: Limits, *, alone: bool) -> None:
+    def __init__(
+        self, source: SourceText, block: PolicyBlock, problems: Problems, limits: DocumentLimits, *, alone: bool
+    ) -> None:
         self.source, self.block, self.problems, self.limits = source, block, problems, limits
         self.alone = alone
 
@@ -165,16 +327,20 @@ class _Policy:
                 self._option(word, statement, rest, options)
             elif self.block.sections or not strange:  # without a section all lines are strange: one is enough
                 strange = True
-                self.problems.add(explain(Refused("preamble", statement, self.source, _blanks(statement.text))))
+                self.problems.add(
+                    explain_refusal(RefusedStatement("preamble", statement, self.source, _blanks(statement.text)))
+                )
         return name, options
 
-    def _option(self, word: str, statement: Statement, rest: Statement, options: dict[str, Any]) -> None:
+    def _option(self, word: str, statement: PolicyStatement, rest: PolicyStatement, options: dict[str, Any]) -> None:
         if word in options:
             place = self.source.location(statement.start + _blanks(statement.text), statement.end)
             remedy = "Leave one of them."
             self.problems.add(OPTION_UNFIT(place, option=word, reason="is there twice", nearest=(), remedy=remedy))
         elif word == "consumption":
-            options[word] = self._attempt(word, rest, lambda built, tree: Consumption(str(tree.children[0]).lower()))
+            options[word] = self._attempt(
+                word, rest, lambda built, tree: ConsumptionMode(str(tree.children[0]).lower())
+            )
         else:
             options[word] = self._attempt("duration", rest, lambda built, tree: built.duration(tree.children[0], word))
 
@@ -182,9 +348,9 @@ class _Policy:
 
     def _each(
         self,
-        section: Section | None,
+        section: PolicySection | None,
         rule: str,
-        build: Callable[[Builder, Tree[Token]], T],
+        build: Callable[[PolicyTreeBuilder, Tree[Token]], T],
         aliases: Iterable[str] = (),
     ) -> list[T]:
         found = []
@@ -198,23 +364,23 @@ class _Policy:
     def _attempt(
         self,
         rule: str,
-        statement: Statement,
-        build: Callable[[Builder, Tree[Token]], T],
+        statement: PolicyStatement,
+        build: Callable[[PolicyTreeBuilder, Tree[Token]], T],
         aliases: Iterable[str] = (),
     ) -> T | None:
         try:
-            return build(Builder(self.source, statement.start), _read(rule, statement, self.source, aliases))
+            return build(PolicyTreeBuilder(self.source, statement.start), _read(rule, statement, self.source, aliases))
         except SituError as error:
             self.problems.extend(error.problems)
             return None
 
-    def _when(self, section: Section | None) -> When | None:
+    def _when(self, section: PolicySection | None) -> When | None:
         if section is None or section.when is None:
             return None
         words = self._attempt("when", section.when, lambda built, tree: tree.children)
         return When(" ".join(str(word).lower() for word in words[1:])) if words else None
 
-    def _need(self, name: str, section: Section | None) -> None:
+    def _need(self, name: str, section: PolicySection | None) -> None:
         if section is None:
             place = self.source.location(len(self.source.text.rstrip()))
             self.problems.add(NO_SECTION(place, section=name, example=_EXAMPLES[name]))
@@ -227,18 +393,18 @@ class _Policy:
         return lines[0] if len(lines) == 1 else AllOf(tuple(lines), lines=True, location=lines[0].location)
 
 
-def _aliases(section: Section | None) -> tuple[str, ...]:
+def _aliases(section: PolicySection | None) -> tuple[str, ...]:
     """The aliases of the policy, those of concepts that could not be read among them: for hints only."""
     found = (_DEFINED.match(each.text) for each in (section.statements if section else ()))
     return tuple(each["alias"] for each in found if each)
 
 
-def _first_word(statement: Statement) -> tuple[str, Statement]:
+def _first_word(statement: PolicyStatement) -> tuple[str, PolicyStatement]:
     begin = _blanks(statement.text)
     end = begin
     while end < len(statement.text) and (statement.text[end].isalnum() or statement.text[end] in "_-"):
         end += 1
-    rest = Statement(statement.start + end, statement.text[end:])
+    rest = PolicyStatement(statement.start + end, statement.text[end:])
     return statement.text[begin:end].lower(), rest
 
 

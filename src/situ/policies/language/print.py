@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from situ.quantities import format_duration
-from situ.situation.language.syntax import (
+from situ.lang.quantities import format_duration
+from situ.policies.language.syntax import (
     ActionText,
     AllOf,
     AnyOf,
     AttributeOf,
     Comparison,
-    ConceptDef,
+    ConceptDefinition,
     Condition,
     FollowedBy,
     MeasureOf,
     Operand,
     PolicyText,
-    Property,
-    Relation,
-    Value,
+    PropertyText,
+    RelationText,
+    ValueText,
 )
 
 WIDTH = 100
@@ -57,19 +57,19 @@ def lines_of(conditions: Condition) -> tuple[Condition, ...]:
     return conditions.parts if isinstance(conditions, AllOf) and conditions.lines else (conditions,)
 
 
-def concept_width(concepts: tuple[ConceptDef, ...]) -> int:
+def concept_width(concepts: tuple[ConceptDefinition, ...]) -> int:
     """How wide concepts are written, so that aliases stand below each other."""
     return max((len(each.concept.text) for each in concepts), default=0)
 
 
-def print_concept(concept: ConceptDef, width: int = 0) -> str:
+def print_concept(concept: ConceptDefinition, width: int = 0) -> str:
     text = f"{concept.concept.text.ljust(width)} {concept.alias.text}"
     if not concept.properties:
         return text
     return f"{text} ({', '.join(print_property(each) for each in concept.properties)})"
 
 
-def print_property(each: Property) -> str:
+def print_property(each: PropertyText) -> str:
     return f"{each.attribute.text} {each.operator} {each.value.text}"
 
 
@@ -91,7 +91,7 @@ def print_action(action: ActionText) -> str:
     return " ".join(word.text for word in action.words)
 
 
-def _relation(each: Relation) -> str:
+def _relation(each: RelationText) -> str:
     words = [each.left.text]
     if each.says_is:
         words.append("is")
@@ -115,7 +115,7 @@ def _operand(operand: Operand) -> str:
             return f"{operand.measure.text}({operand.left.text}, {operand.right.text})"
         case AttributeOf():
             return f"{operand.alias.text}.{operand.attribute.text}"
-        case Value():
+        case ValueText():
             return operand.text
 
 
@@ -133,7 +133,7 @@ def _any_of(each: AnyOf) -> str:
     return " or ".join(_within(part, each) for part in each.parts)
 
 
-_STRENGTH: dict[type, int] = {AnyOf: 1, AllOf: 2, FollowedBy: 3, Relation: 4, Comparison: 4}
+_STRENGTH: dict[type, int] = {AnyOf: 1, AllOf: 2, FollowedBy: 3, RelationText: 4, Comparison: 4}
 
 
 def _within(part: Condition, whole: Condition) -> str:
@@ -143,7 +143,7 @@ def _within(part: Condition, whole: Condition) -> str:
 
 
 _PRINTED: dict[type, Callable[..., str]] = {
-    Relation: _relation,
+    RelationText: _relation,
     Comparison: _comparison,
     FollowedBy: _followed_by,
     AllOf: _all_of,

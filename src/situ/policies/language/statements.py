@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from situ.catalogue import FOREIGN_SPELLING, NOT_CLOSED, POLICY_TOO_LARGE, SECTION_UNFIT, TWO_POLICIES
-from situ.documents.source import Source
-from situ.errors import Problems, nearest
+from situ.lang.catalogue import FOREIGN_SPELLING, NOT_CLOSED, POLICY_TOO_LARGE, SECTION_UNFIT, TWO_POLICIES
+from situ.lang.documents.nodes import SourceText
+from situ.lang.problems import Problems, nearest
 
 SECTIONS = ("concepts", "conditions", "actions")
 OPTIONS = ("window", "lateness", "hold", "consumption")
@@ -47,7 +47,7 @@ _SPOKEN = {"concept": "concepts", "condition": "conditions", "action": "actions"
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class PolicyStatement:
     """A stretch of the source, as long as there, with its comments blanked out."""
 
     start: int
@@ -59,23 +59,23 @@ class Statement:
 
 
 @dataclass(slots=True)
-class Section:
+class PolicySection:
     """``concepts``, ``conditions`` or ``actions``, its statements, and what stands behind ``actions on``."""
 
     name: str
     start: int
-    statements: list[Statement] = field(default_factory=list)
-    when: Statement | None = None
+    statements: list[PolicyStatement] = field(default_factory=list)
+    when: PolicyStatement | None = None
     broken: bool = False
     """Whether something of it could not be taken apart: then it is not said to be empty."""
 
 
 @dataclass(slots=True)
-class Block:
+class PolicyBlock:
     """One policy: what stands before its first section, and its sections in the order they stand."""
 
-    preamble: list[Statement] = field(default_factory=list)
-    sections: list[Section] = field(default_factory=list)
+    preamble: list[PolicyStatement] = field(default_factory=list)
+    sections: list[PolicySection] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class _Line:
     pieces: tuple[tuple[str, int, int], ...]
 
 
-def take_apart(source: Source, problems: Problems, most: int) -> list[Block]:
+def split_statements(source: SourceText, problems: Problems, most: int) -> list[PolicyBlock]:
     """The policies of a file, which should be one; stops when there are ``most`` problems."""
     reading = _Reading(source, problems, most)
     reading.run()
@@ -95,9 +95,9 @@ def take_apart(source: Source, problems: Problems, most: int) -> list[Block]:
 
 
 class _Reading:
-    def __init__(self, source: Source, problems: Problems, most: int) -> None:
+    def __init__(self, source: SourceText, problems: Problems, most: int) -> None:
         self.source, self.problems, self.most = source, problems, most
-        self.blocks = [Block()]
+        self.blocks = [PolicyBlock()]
 
     def run(self) -> None:
         lines = tuple(_lines(self.source.text))
@@ -130,11 +130,11 @@ class _Reading:
     # ── sections ──
 
     @property
-    def _block(self) -> Block:
+    def _block(self) -> PolicyBlock:
         return self.blocks[-1]
 
     @property
-    def _section(self) -> Section | None:
+    def _section(self) -> PolicySection | None:
         return self._block.sections[-1] if self._block.sections else None
 
     def _head(self, start: int, text: str) -> int | None:
@@ -175,16 +175,16 @@ class _Reading:
             later = next(each for each in seen if SECTIONS.index(each) > SECTIONS.index(name))
             reason, remedy = f"stands behind `{later}`", "The order is `concepts`, `conditions`, `actions`."
             self.problems.add(SECTION_UNFIT(place, section=name, reason=reason, remedy=remedy))
-        self._block.sections.append(Section(name, start))
+        self._block.sections.append(PolicySection(name, start))
 
-    def _add(self, statement: Statement) -> None:
+    def _add(self, statement: PolicyStatement) -> None:
         section = self._section
         second = _SECOND.match(statement.text)
         if second and (section.name != "concepts" if section else self._named_already()):
             begins = statement.start + len(statement.text) - len(statement.text.lstrip())
             place = self.source.location(begins, statement.end)
             self.problems.add(TWO_POLICIES(place, name=second["name"]))
-            self.blocks.append(Block(preamble=[statement]))
+            self.blocks.append(PolicyBlock(preamble=[statement]))
         elif section is None:
             self._block.preamble.append(statement)
         elif section.name != "actions" and _OPTION.match(statement.text):
@@ -195,7 +195,7 @@ class _Reading:
     def _named_already(self) -> bool:
         return any(_SECOND.match(each.text) for each in self._block.preamble)
 
-    def _misplaced(self, statement: Statement, section: Section) -> None:
+    def _misplaced(self, statement: PolicyStatement, section: PolicySection) -> None:
         section.broken = True
         word = statement.text.split()[0]
         begins = statement.start + statement.text.index(word)
@@ -266,8 +266,8 @@ class _Reading:
             return number + 1 < len(lines)
         return _GOES_ON.search(text) is not None
 
-    def _statement(self, start: int, lines: list[_Line] | tuple[_Line, ...]) -> Statement:
-        return Statement(start, self._blanked(start, lines).rstrip())
+    def _statement(self, start: int, lines: list[_Line] | tuple[_Line, ...]) -> PolicyStatement:
+        return PolicyStatement(start, self._blanked(start, lines).rstrip())
 
     def _blanked(self, start: int, lines: list[_Line] | tuple[_Line, ...]) -> str:
         text = self.source.text[start : lines[-1].end]

@@ -10,14 +10,14 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from situ.errors import Location
+from situ.lang.problems import Location
 
 
 def _place() -> Any:
     return field(default=None, compare=False, repr=False, kw_only=True)
 
 
-class Consumption(StrEnum):
+class ConsumptionMode(StrEnum):
     """Which pairs of events make occurrences of a relation between two event-based attributes."""
 
     CHRONICLE = "chronicle"
@@ -42,7 +42,7 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class ValueText:
     """A constant as the expression language writes it: ``'guest'``, ``5 m``, ``90 [km/h]``, ``('a', 'b')``."""
 
     text: str
@@ -50,34 +50,34 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Property:
+class PropertyText:
     """``status = 'guest'``; ``operator`` is one of ``= != < > <= >= in like``."""
 
     attribute: Name
     operator: str
-    value: Value
+    value: ValueText
     location: Location | None = _place()
 
 
 @dataclass(frozen=True, slots=True)
-class ConceptDef:
+class ConceptDefinition:
     """``person A (status = 'guest')``."""
 
     concept: Name
     alias: Name
-    properties: tuple[Property, ...] = ()
+    properties: tuple[PropertyText, ...] = ()
     location: Location | None = _place()
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class RelationText:
     """``A is not within 5 m of B``; ``is`` and ``of`` are there for the reader and mean nothing."""
 
     left: Name
     relationship: Name
     right: Name
     negated: bool = False
-    parameter: Value | None = None
+    parameter: ValueText | None = None
     says_is: bool = field(default=True, compare=False, repr=False)
     says_of: bool = field(default=False, compare=False, repr=False)
     location: Location | None = _place()
@@ -102,7 +102,7 @@ class AttributeOf:
     location: Location | None = _place()
 
 
-Operand = MeasureOf | AttributeOf | Value
+Operand = MeasureOf | AttributeOf | ValueText
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class AnyOf:
     location: Location | None = _place()
 
 
-Condition = Relation | Comparison | FollowedBy | AllOf | AnyOf
+Condition = RelationText | Comparison | FollowedBy | AllOf | AnyOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +162,8 @@ class PolicyText:
     window: timedelta | None = None
     lateness: timedelta | None = None
     hold: timedelta | None = None
-    consumption: Consumption | None = None
-    concepts: tuple[ConceptDef, ...]
+    consumption: ConsumptionMode | None = None
+    concepts: tuple[ConceptDefinition, ...]
     conditions: Condition
     when: When | None = None
     actions: tuple[ActionText, ...]

@@ -1,7 +1,7 @@
 """What ``ontology.yaml`` says, before anything is looked up: names, attributes, ends, functions, each with its place.
 
 Attributes are written as in ``types/*.yaml``. What several documents say together counts as one; a name is declared
-once. Whether it means anything is for :mod:`situ.situation.domain.load_ontology` to say.
+once. Whether it means anything is for :mod:`situ.policies.ontology.load` to say.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from situ.catalogue import BAD_ENDS, BAD_NAME, DECLARED_TWICE
-from situ.documents import Document, Fields, Node, Reader, Scalar, Sequence
-from situ.errors import Location, Problems, SituError
-from situ.types.declare import AttributeDeclaration, declare_attribute, is_nothing
-from situ.types.syntax import NameRef, parse_head
+from situ.lang.catalogue import BAD_ENDS, BAD_NAME, DECLARED_TWICE
+from situ.lang.documents import Document, Fields, Node, Reader, ScalarNode, SequenceNode
+from situ.lang.problems import Location, Problems, SituError
+from situ.lang.types.declaration import AttributeDeclaration, declare_attribute, is_nothing
+from situ.lang.types.model import NameRef, parse_head
 
 ONTOLOGY_KEYS = ("concepts", "groups", "containers", "relationships", "measures")
 RELATIONSHIP_KEYS = ("between", "function", "parameter", "symmetric")
@@ -46,7 +46,7 @@ class GroupText:
     """``mobile: [person, robot]``."""
 
     name: str
-    members: tuple[Scalar, ...]
+    members: tuple[ScalarNode, ...]
     location: Location
 
 
@@ -54,16 +54,16 @@ class GroupText:
 class ContainerText:
     """``room: floor``: a room is part of a floor."""
 
-    part: Scalar
-    container: Scalar
+    part: ScalarNode
+    container: ScalarNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParameterText:
+class RelationshipParameterText:
     """``{name: distance, unit: m}``."""
 
-    name: Scalar
-    unit: Scalar | None = None
+    name: ScalarNode
+    unit: ScalarNode | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,11 +71,11 @@ class RelationshipText:
     """A relationship or, with its unit, a measure."""
 
     name: str
-    ends: tuple[Scalar, Scalar]
-    function: Scalar
-    parameter: ParameterText | None = None
+    ends: tuple[ScalarNode, ScalarNode]
+    function: ScalarNode
+    parameter: RelationshipParameterText | None = None
     symmetric: bool = False
-    unit: Scalar | None = None
+    unit: ScalarNode | None = None
     location: Location
 
 
@@ -129,7 +129,7 @@ class _Declaring:
 
     # ── concepts and groups ───────────────────────────────────────────────────────────────────────
 
-    def _concept(self, key: Scalar, node: Node) -> None:
+    def _concept(self, key: ScalarNode, node: Node) -> None:
         try:
             head = parse_head(key.text, key.locate)
         except SituError as error:
@@ -137,7 +137,7 @@ class _Declaring:
             return
         place = head.place() or key.location
         named = self._check_name(head.name, place, "a concept", CONCEPT_NAME)
-        body: tuple[tuple[Scalar, Node], ...] = ()
+        body: tuple[tuple[ScalarNode, Node], ...] = ()
         if not is_nothing(node):
             mapping = self._read.mapping(node)
             body = mapping.entries if mapping else ()
@@ -153,14 +153,14 @@ class _Declaring:
                 location=place,
             )
 
-    def _group(self, key: Scalar, node: Node) -> None:
+    def _group(self, key: ScalarNode, node: Node) -> None:
         if not self._named(key, "a group", CONCEPT_NAME):
             return
         items = self._read.items(node)
         members = [each for item in items or () if (each := self._read.scalar(item)) is not None]
         if items is not None and not items:
             self._read.wrong(node, "at least one concept, as in `[person, robot]`")
-        seen: dict[str, Scalar] = {}
+        seen: dict[str, ScalarNode] = {}
         for each in members:
             if seen.setdefault(each.text, each) is not each:
                 first = str(seen[each.text].location)
@@ -171,9 +171,9 @@ class _Declaring:
 
     # ── relationships and measures ────────────────────────────────────────────────────────────────
 
-    def _related(self, key: Scalar, node: Node, keys: tuple[str, ...]) -> Iterator[RelationshipText]:
+    def _related(self, key: ScalarNode, node: Node, keys: tuple[str, ...]) -> Iterator[RelationshipText]:
         """One, or a list of several between other concepts."""
-        for number, each in enumerate(node.items if isinstance(node, Sequence) else (node,)):
+        for number, each in enumerate(node.items if isinstance(node, SequenceNode) else (node,)):
             fields = self._read.fields(each, required=("between", "function"), optional=keys[2:])
             if fields is None:
                 continue
@@ -191,7 +191,7 @@ class _Declaring:
                     location=each.location if number else key.location,
                 )
 
-    def _ends(self, key: Scalar, fields: Fields) -> tuple[Scalar, Scalar] | None:
+    def _ends(self, key: ScalarNode, fields: Fields) -> tuple[ScalarNode, ScalarNode] | None:
         if "between" not in fields:
             return None
         items = fields.items("between")
@@ -203,14 +203,16 @@ class _Declaring:
             self._read.problems.add(BAD_ENDS(place.location, name=key.text, reason=f"there are {len(items)}"))
         return None
 
-    def _parameter(self, fields: Fields) -> ParameterText | None:
+    def _parameter(self, fields: Fields) -> RelationshipParameterText | None:
         below = fields.fields("parameter", required=("name",), optional=("unit",))
         name = below.scalar("name") if below is not None else None
-        return None if below is None or name is None else ParameterText(name=name, unit=below.scalar("unit"))
+        return (
+            None if below is None or name is None else RelationshipParameterText(name=name, unit=below.scalar("unit"))
+        )
 
     # ── names ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _named(self, key: Scalar, what: str, form: re.Pattern[str]) -> bool:
+    def _named(self, key: ScalarNode, what: str, form: re.Pattern[str]) -> bool:
         return self._check_name(key.text, key.location, what, form)
 
     def _check_name(self, name: str, place: Location, what: str, form: re.Pattern[str]) -> bool:
@@ -223,8 +225,8 @@ class _Declaring:
         self._read.problems.add(BAD_NAME(place, name=name or " ", what=what, reason=reason, remedy=remedy))
         return False
 
-    def _once(self, what: str, name: Scalar | str, place: Location | None = None) -> bool:
-        text, place = (name.text, name.location) if isinstance(name, Scalar) else (name, place)
+    def _once(self, what: str, name: ScalarNode | str, place: Location | None = None) -> bool:
+        text, place = (name.text, name.location) if isinstance(name, ScalarNode) else (name, place)
         assert place is not None
         first = self._first.setdefault((what, text), place)
         if first is place:
@@ -233,7 +235,7 @@ class _Declaring:
         return False
 
 
-def _entries(fields: Fields, key: str) -> tuple[tuple[Scalar, Node], ...]:
+def _entries(fields: Fields, key: str) -> tuple[tuple[ScalarNode, Node], ...]:
     """A section that is there without content is empty: someone is about to write it."""
     node = fields.node(key)
     return () if node is None or is_nothing(node) else fields.entries(key)

@@ -13,18 +13,16 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from situ.documents import Document, parse_json
-from situ.errors import Problems
-from situ.expr.faults import NO_FAULTS, Faults
-from situ.expr.limits import DEFAULT_LIMITS, Limits
-from situ.expr.scope import Definition
-from situ.situation.domain.concepts import Concepts, make_concepts
-from situ.situation.domain.declare_ontology import ONTOLOGY_KEYS, OntologyText, RelationshipText, declare_ontology
-from situ.situation.domain.ontology import Ontology
-from situ.situation.domain.relate import Relating
-from situ.types.model import Attribute
-from situ.types.syntax import format_attribute
-from situ.types.table import Types
+from situ.lang.documents import Document, parse_json
+from situ.lang.expr.faults import NO_FAULTS, Faults
+from situ.lang.expr.limits import DEFAULT_LIMITS, ExpressionLimits
+from situ.lang.expr.scope import Definition
+from situ.lang.problems import Problems
+from situ.lang.types.model import Attribute, format_attribute
+from situ.lang.types.table import Types
+from situ.policies.ontology.declare import ONTOLOGY_KEYS, OntologyText, RelationshipText, declare_ontology
+from situ.policies.ontology.model import ConceptTable, Ontology, make_concepts
+from situ.policies.ontology.relationships import RelationshipBuilder
 
 ONTOLOGY_KINDS: Mapping[str, str] = MappingProxyType({section: section.removesuffix("s") for section in ONTOLOGY_KEYS})
 """The sections of an ontology, and what one thing in each is called."""
@@ -38,7 +36,7 @@ def load_ontology(
     functions: Mapping[str, Definition],
     problems: Problems,
     *,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: ExpressionLimits = DEFAULT_LIMITS,
     faults: Faults = NO_FAULTS,
 ) -> Ontology:
     """Read and check what all these documents declare together; what is wrong is reported and left out.
@@ -47,7 +45,7 @@ def load_ontology(
     """
     text = declare_ontology(documents, problems)
     concepts = make_concepts(text, types, problems, faults)
-    relating = Relating(concepts, types, functions, problems, limits=limits, faults=faults)
+    relating = RelationshipBuilder(concepts, types, functions, problems, limits=limits, faults=faults)
     return Ontology(
         concepts=concepts.by_name,
         relationships=MappingProxyType(relating.relationships(text.relationships)),
@@ -63,7 +61,10 @@ def ontology_as_json(ontology: Ontology) -> dict[str, Any]:
 
 
 def ontology_from_json(
-    value: Any, types: Types, functions: Mapping[str, Definition] = _NO_FUNCTIONS, limits: Limits = DEFAULT_LIMITS
+    value: Any,
+    types: Types,
+    functions: Mapping[str, Definition] = _NO_FUNCTIONS,
+    limits: ExpressionLimits = DEFAULT_LIMITS,
 ) -> Ontology:
     """The ontology that :func:`ontology_as_json` gave; ValueError for what it cannot have given."""
     problems = Problems()
@@ -117,7 +118,7 @@ def _without_places(ontology: Ontology) -> Ontology:
 # ── what was written, in one form ─────────────────────────────────────────────────────────────────
 
 
-def _declared(text: OntologyText, concepts: Concepts) -> dict[str, dict[str, Any]]:
+def _declared(text: OntologyText, concepts: ConceptTable) -> dict[str, dict[str, Any]]:
     related: dict[str, dict[str, Any]] = {"relationships": {}, "measures": {}}
     for section, texts in (("relationships", text.relationships), ("measures", text.measures)):
         for each in texts:
@@ -131,7 +132,7 @@ def _declared(text: OntologyText, concepts: Concepts) -> dict[str, dict[str, Any
     return {section: entries for section, entries in sections.items() if entries}
 
 
-def _concept(text: OntologyText, concepts: Concepts, name: str) -> dict[str, Any]:
+def _concept(text: OntologyText, concepts: ConceptTable, name: str) -> dict[str, Any]:
     # A list: attributes keep the order in which they are written.
     body: dict[str, Any] = {"attributes": [[each.name, _attribute(each)] for each in concepts.own[name]]}
     if text.concepts[name].supers:

@@ -1,17 +1,19 @@
-"""Concepts from what is declared: generalisation, groups and containers worked into attributes and members.
+"""The ontology: concepts with their attributes, relationships between them, measures over them.
 
-A concept has the attributes of those it specialises, and may narrow them. A group is a concept with what its members
-have in common. A concept that is part of another has an attribute named like it, the identity of its container, and one
-for every container further out.
+Plain data, checked. Generalisation, groups and containers have been worked into the three elements by whoever made it:
+a concept lists the concepts that are instances of it, too. So an alias of concept ``c`` can stand at an end ``e`` of a
+relationship exactly if ``c in ontology.concepts[e.concept].members``, and of relationships with one name no two fit the
+same two concepts. How an ontology is written is :mod:`situ.policies.ontology.load`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
-from situ.catalogue import (
+from situ.lang.catalogue import (
     CONCEPT_CYCLE,
     CONCEPT_DEFAULT,
     CONFLICTING_ATTRIBUTE,
@@ -20,22 +22,117 @@ from situ.catalogue import (
     NO_IDENTITY,
     UNKNOWN_CONCEPT,
 )
-from situ.errors import Location, Problems, nearest
-from situ.expr.faults import Faults
-from situ.situation.domain.declare_ontology import ConceptText, ContainerText, OntologyText
-from situ.situation.domain.ontology import Concept
-from situ.types.inheritance import combine, find_conflicts
-from situ.types.lookup import Lookup
-from situ.types.model import STRING, Attribute, Struct, plain
-from situ.types.order import dependency_order
-from situ.types.table import Types
-from situ.units import NO_UNIT
+from situ.lang.expr.faults import Faults
+from situ.lang.expr.scope import Definition
+from situ.lang.problems import Location, Problems, nearest
+from situ.lang.types.dependency_order import dependency_order
+from situ.lang.types.lookup import Lookup
+from situ.lang.types.model import STRING, Attribute, Struct, combine, find_conflicts, plain
+from situ.lang.types.table import Types
+from situ.lang.units import NO_UNIT, Unit
+from situ.policies.ontology.declare import ConceptText, ContainerText, OntologyText
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concept:
+    """What there is: its attributes, those of more general concepts among them; ``id`` is its identity, a text.
+
+    ``members`` are the names of the concepts whose instances are instances of this one, its own first. A group is a
+    concept with the attributes that all of its members have alike, and with no instances but theirs.
+    """
+
+    name: str
+    attributes: tuple[Attribute, ...]
+    members: tuple[str, ...] = ()
+    group: bool = False
+    location: Location | None = field(default=None, compare=False)
+
+    def attribute(self, name: str) -> Attribute | None:
+        return next((each for each in self.attributes if each.name == name), None)
+
+    @property
+    def struct(self) -> Struct:
+        """An instance as expressions see it; everything but the identity may be unknown."""
+        return Struct(f"concept {self.name}", self.attributes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConceptAttribute:
+    """One end of a relationship or measure: an attribute of a concept."""
+
+    concept: str
+    attribute: str
+
+    def __str__(self) -> str:
+        return f"{self.concept}.{self.attribute}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelationshipParameter:
+    """What a relationship is given beside the two: ``5 m`` in ``within 5 m``."""
+
+    name: str
+    unit: Unit = NO_UNIT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relationship:
+    """Two ends and a condition over their values.
+
+    ``name`` is what policies say; several relationships may have it, between other concepts. ``test`` is a definition
+    of a boolean over ``left``, ``right`` and, if there is one, the parameter.
+    """
+
+    name: str
+    left: ConceptAttribute
+    right: ConceptAttribute
+    function: str
+    test: Definition
+    parameter: RelationshipParameter | None = None
+    symmetric: bool = False
+    location: Location | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConceptMeasure:
+    """A value over two ends. ``value`` is a definition over ``left`` and ``right``."""
+
+    name: str
+    left: ConceptAttribute
+    right: ConceptAttribute
+    function: str
+    value: Definition
+    location: Location | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ontology:
+    """All concepts by name; relationships and measures by the name policies use, each between other concepts."""
+
+    concepts: Mapping[str, Concept] = field(default_factory=lambda: MappingProxyType({}))
+    relationships: Mapping[str, tuple[Relationship, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    measures: Mapping[str, tuple[ConceptMeasure, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    containers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Of which concept a concept is part; its attribute of that name is the identity of the container."""
+    declared: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    """All of it as it is written, in JSON values: see :func:`situ.policies.ontology.load.ontology_as_json`."""
+
+    def __hash__(self) -> int:
+        return hash((tuple(self.concepts), tuple(self.relationships), tuple(self.measures)))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Concepts from what is declared: generalisation, groups and containers worked into attributes and members.
+#
+# A concept has the attributes of those it specialises, and may narrow them. A group is a concept with what its members
+# have in common. A concept that is part of another has an attribute named like it, the identity of its container, and
+# one for every container further out.
 
 IDENTITY = "id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Concepts:
+class ConceptTable:
     """All concepts, groups among them; containers; and what is missing because of a fault that is reported already."""
 
     by_name: Mapping[str, Concept]
@@ -56,7 +153,7 @@ def containers_of(concept: str, containers: Mapping[str, str]) -> tuple[str, ...
     return tuple(found)
 
 
-def make_concepts(text: OntologyText, types: Types, problems: Problems, faults: Faults) -> Concepts:
+def make_concepts(text: OntologyText, types: Types, problems: Problems, faults: Faults) -> ConceptTable:
     """The concepts that are declared; what is wrong with them is reported and left out."""
     return _Making(text, types, problems, faults).concepts()
 
@@ -66,7 +163,7 @@ class _Making:
         self._text, self._types, self._problems, self._faults = text, types, problems, faults
         self._known = text.concepts.keys() | text.groups.keys()
 
-    def concepts(self) -> Concepts:
+    def concepts(self) -> ConceptTable:
         for name in self._text.groups.keys() & self._text.concepts.keys():
             first, second = self._text.concepts[name].location, self._text.groups[name].location
             self._problems.add(DECLARED_TWICE(second, what="The concept", name=name, first=str(first)))
@@ -87,7 +184,7 @@ class _Making:
             if name not in by_name:
                 by_name[name] = self._group(name, [by_name[each] for each in below[name] if each in by_name])
         members = {name: _members(name, supers, below) for name in by_name}
-        return Concepts(
+        return ConceptTable(
             by_name=MappingProxyType({name: replace(by_name[name], members=members[name]) for name in sorted(by_name)}),
             containers=MappingProxyType(dict(sorted(containers.items()))),
             own=MappingProxyType(own),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import combinations_with_replacement, product
 
-from situ.catalogue import (
+from situ.lang.catalogue import (
     BAD_ENDS,
     MEASURE_UNFIT,
     RELATIONSHIP_AMBIGUOUS,
@@ -20,22 +20,28 @@ from situ.catalogue import (
     UNKNOWN_RELATIONSHIP_FUNCTION,
     UNKNOWN_UNIT,
 )
-from situ.documents import Scalar
-from situ.errors import Location, Problem, Problems, nearest
-from situ.expr.faults import Faults
-from situ.expr.limits import Limits
-from situ.expr.results import check_bounded, check_result
-from situ.expr.scope import Definition, Scope, Variable
-from situ.expr.syntax import KEYWORDS, Locate
-from situ.expr.tree import Node
-from situ.situation.domain.concepts import IDENTITY, Concepts, containers_of
-from situ.situation.domain.declare_ontology import RelationshipText
-from situ.situation.domain.ontology import End, Measure, Parameter, Relationship
-from situ.situation.policies.policy import LEFT, RIGHT
-from situ.types.model import BOOLEAN, DOUBLE, ListOf, Struct, plain
-from situ.types.syntax import ATTRIBUTE_NAME, format_type
-from situ.types.table import Types
-from situ.units import NO_UNIT, Unit, UnknownUnit
+from situ.lang.documents import ScalarNode
+from situ.lang.expr.checker.check import check_bounded, check_result
+from situ.lang.expr.faults import Faults
+from situ.lang.expr.limits import ExpressionLimits
+from situ.lang.expr.scope import Definition, NameScope, Variable
+from situ.lang.expr.syntax import KEYWORDS, Locate
+from situ.lang.expr.tree import Node
+from situ.lang.problems import Location, Problem, Problems, nearest
+from situ.lang.types.model import ATTRIBUTE_NAME, BOOLEAN, DOUBLE, ListOf, Struct, format_type, plain
+from situ.lang.types.table import Types
+from situ.lang.units import NO_UNIT, Unit, UnknownUnit
+from situ.policies.model import LEFT, RIGHT
+from situ.policies.ontology.declare import RelationshipText
+from situ.policies.ontology.model import (
+    IDENTITY,
+    ConceptAttribute,
+    ConceptMeasure,
+    ConceptTable,
+    Relationship,
+    RelationshipParameter,
+    containers_of,
+)
 
 PART = "part"
 """The relationship of a concept and its containers: ``R is part of F``."""
@@ -53,17 +59,17 @@ _BUILT_IN: Mapping[str, tuple[str, bool]] = {
 FUNCTIONS = tuple(_BUILT_IN)
 
 
-class Relating:
+class RelationshipBuilder:
     """Makes the relationships and measures of one ontology; what is wrong is reported and left out."""
 
     def __init__(
         self,
-        concepts: Concepts,
+        concepts: ConceptTable,
         types: Types,
         functions: Mapping[str, Definition],
         problems: Problems,
         *,
-        limits: Limits,
+        limits: ExpressionLimits,
         faults: Faults,
     ) -> None:
         self._concepts, self._types, self._functions = concepts, types, functions
@@ -80,8 +86,8 @@ class Relating:
                 self._ambiguous(each, first.location, f"`containers:` ({first.left.concept})")
         return {name: tuple(found[name]) for name in sorted(found)}
 
-    def measures(self, texts: list[RelationshipText]) -> dict[str, tuple[Measure, ...]]:
-        found: dict[str, list[Measure]] = {}
+    def measures(self, texts: list[RelationshipText]) -> dict[str, tuple[ConceptMeasure, ...]]:
+        found: dict[str, list[ConceptMeasure]] = {}
         for each in (each for text in texts for each in self._measure(text)):
             of_name = found.setdefault(each.name, [])
             first = next(
@@ -99,7 +105,10 @@ class Relating:
         """Every concept is part of its container, and of what that is part of; more special ones by being members."""
         for part in self._concepts.containers:
             for above in containers_of(part, self._concepts.containers):
-                ends = End(concept=part, attribute=above), End(concept=above, attribute=IDENTITY)
+                ends = (
+                    ConceptAttribute(concept=part, attribute=above),
+                    ConceptAttribute(concept=above, attribute=IDENTITY),
+                )
                 if not self._inherits(part, above) and all(map(self._type, ends)):
                     test = self._checked(f"{LEFT} = {RIGHT}", *ends, None)
                     if isinstance(test, Definition):
@@ -129,7 +138,7 @@ class Relating:
                     location=text.location,
                 )
 
-    def _measure(self, text: RelationshipText) -> Iterator[Measure]:
+    def _measure(self, text: RelationshipText) -> Iterator[ConceptMeasure]:
         expression = self._expression(text, None)
         unit = self._unit(text.unit)
         if expression is None or unit is None:
@@ -138,7 +147,7 @@ class Relating:
         for left, right in self._ends(text):
             value = self._value(text, expression, left, right, result)
             if value is not None:
-                yield Measure(
+                yield ConceptMeasure(
                     name=text.name,
                     left=left,
                     right=right,
@@ -149,14 +158,14 @@ class Relating:
 
     # ── ends ──────────────────────────────────────────────────────────────────────────────────────
 
-    def _ends(self, text: RelationshipText) -> list[tuple[End, End]]:
+    def _ends(self, text: RelationshipText) -> list[tuple[ConceptAttribute, ConceptAttribute]]:
         """All pairs that are meant: of a group without the attribute itself, those of its members."""
         lefts, rights = (list(self._alternatives(text, each)) for each in text.ends)
         if text.symmetric and text.ends[0].text == text.ends[1].text:
             return list(combinations_with_replacement(lefts, 2))
         return list(product(lefts, rights))
 
-    def _alternatives(self, text: RelationshipText, end: Scalar) -> Iterator[End]:
+    def _alternatives(self, text: RelationshipText, end: ScalarNode) -> Iterator[ConceptAttribute]:
         concept, dot, attribute = end.text.rpartition(".")
         if not dot:
             reason = f"`{end.text}` names no attribute of a concept"
@@ -167,10 +176,10 @@ class Relating:
         else:
             yield from self._with_attribute(concept, attribute, end)
 
-    def _with_attribute(self, name: str, attribute: str, end: Scalar) -> Iterator[End]:
+    def _with_attribute(self, name: str, attribute: str, end: ScalarNode) -> Iterator[ConceptAttribute]:
         concept = self._concepts.by_name[name]
         if concept.attribute(attribute) is not None:
-            yield End(concept=name, attribute=attribute)
+            yield ConceptAttribute(concept=name, attribute=attribute)
         elif concept.group:
             for member in self._concepts.below[name]:
                 yield from self._with_attribute(member, attribute, end)
@@ -181,7 +190,7 @@ class Relating:
                 UNKNOWN_CONCEPT_ATTRIBUTE(end.location, concept=name, name=attribute, nearest=similar, known=known)
             )
 
-    def _type(self, end: End) -> Variable | None:
+    def _type(self, end: ConceptAttribute) -> Variable | None:
         attribute = self._concepts.by_name[end.concept].attribute(end.attribute)
         if attribute is None:
             return None
@@ -189,7 +198,7 @@ class Relating:
 
     # ── functions ─────────────────────────────────────────────────────────────────────────────────
 
-    def _expression(self, text: RelationshipText, parameter: Parameter | None) -> str | None:
+    def _expression(self, text: RelationshipText, parameter: RelationshipParameter | None) -> str | None:
         """The condition or value as text."""
         name, function = text.function.text, self._function(text.function.text)
         if name in _BUILT_IN:
@@ -215,7 +224,7 @@ class Relating:
     def _function(self, name: str) -> Definition | None:
         return next((each for known, each in self._functions.items() if known.lower() == name.lower()), None)
 
-    def _parameter(self, text: RelationshipText) -> Parameter | None:
+    def _parameter(self, text: RelationshipText) -> RelationshipParameter | None:
         if text.parameter is None:
             return None
         name, unit = text.parameter.name, self._unit(text.parameter.unit)
@@ -224,9 +233,9 @@ class Relating:
             remedy = "Use letters, digits and `_`, and no word such as `left`, `right` or `and`."
             self._problems.add(UNFIT_FOR_FUNCTION(name.location, name=text.name, reason=reason, remedy=remedy))
             return None
-        return None if unit is None else Parameter(name=name.text, unit=unit)
+        return None if unit is None else RelationshipParameter(name=name.text, unit=unit)
 
-    def _unit(self, scalar: Scalar | None) -> Unit | None:
+    def _unit(self, scalar: ScalarNode | None) -> Unit | None:
         if scalar is None:
             return NO_UNIT
         try:
@@ -236,7 +245,12 @@ class Relating:
             return None
 
     def _test(
-        self, text: RelationshipText, expression: str, left: End, right: End, parameter: Parameter | None
+        self,
+        text: RelationshipText,
+        expression: str,
+        left: ConceptAttribute,
+        right: ConceptAttribute,
+        parameter: RelationshipParameter | None,
     ) -> Definition | None:
         found = self._checked(expression, left, right, parameter, Variable(type=BOOLEAN, optional=True), text)
         if isinstance(found, Definition):
@@ -245,7 +259,12 @@ class Relating:
         return None
 
     def _value(
-        self, text: RelationshipText, expression: str, left: End, right: End, result: Variable | None
+        self,
+        text: RelationshipText,
+        expression: str,
+        left: ConceptAttribute,
+        right: ConceptAttribute,
+        result: Variable | None,
     ) -> Definition | None:
         found = self._checked(expression, left, right, None, result, text)
         if not isinstance(found, Definition):
@@ -260,9 +279,9 @@ class Relating:
     def _checked(
         self,
         expression: str,
-        left: End,
-        right: End,
-        parameter: Parameter | None,
+        left: ConceptAttribute,
+        right: ConceptAttribute,
+        parameter: RelationshipParameter | None,
         result: Variable | None = None,
         text: RelationshipText | None = None,
     ) -> Definition | tuple[Problem, ...]:
@@ -271,7 +290,7 @@ class Relating:
         if parameter is not None:
             variables[parameter.name] = Variable(type=DOUBLE, unit=parameter.unit)
         parameters = tuple((name, each) for name, each in variables.items() if each is not None)
-        scope = Scope(
+        scope = NameScope(
             variables=dict(parameters),
             types=self._types,
             units=self._types.units,
@@ -295,7 +314,9 @@ class Relating:
 
     # ── problems ──────────────────────────────────────────────────────────────────────────────────
 
-    def _refuse(self, text: RelationshipText, left: End, right: End, found: tuple[Problem, ...]) -> None:
+    def _refuse(
+        self, text: RelationshipText, left: ConceptAttribute, right: ConceptAttribute, found: tuple[Problem, ...]
+    ) -> None:
         for problem in found:
             self._problems.add(
                 RELATIONSHIP_UNFIT(
@@ -313,7 +334,7 @@ class Relating:
                 )
             )
 
-    def _shown(self, end: End) -> str:
+    def _shown(self, end: ConceptAttribute) -> str:
         variable = self._type(end)
         assert variable is not None  # ends are those of attributes that are there
         return f"{format_type(variable.type)} {variable.unit}".strip()
@@ -337,14 +358,20 @@ class Relating:
         either = one.symmetric or other.symmetric
         return either and self._meet(one.left, other.right, one.right, other.left)
 
-    def _meet(self, left: End, other_left: End, right: End, other_right: End) -> bool:
+    def _meet(
+        self,
+        left: ConceptAttribute,
+        other_left: ConceptAttribute,
+        right: ConceptAttribute,
+        other_right: ConceptAttribute,
+    ) -> bool:
         return self._overlap(left, other_left) and self._overlap(right, other_right)
 
-    def _overlap(self, one: End, other: End) -> bool:
+    def _overlap(self, one: ConceptAttribute, other: ConceptAttribute) -> bool:
         concepts = self._concepts.by_name
         return not set(concepts[one.concept].members).isdisjoint(concepts[other.concept].members)
 
-    def _ambiguous(self, each: Relationship | Measure, first: Location | None, otherwise: str) -> None:
+    def _ambiguous(self, each: Relationship | ConceptMeasure, first: Location | None, otherwise: str) -> None:
         place = str(first) if first is not None else otherwise
         self._problems.add(
             RELATIONSHIP_AMBIGUOUS(

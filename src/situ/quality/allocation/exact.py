@@ -1,30 +1,126 @@
-"""One profile without modes, one expectation for each subscription, no budget: solved at any size by a minimum cut.
+"""The best choice for a part, found by going through all of them: branch and bound.
 
-Every step of a property from one value to the next better one is a project that costs what the step costs and needs the
-step before; every expectation is one that brings its utility and needs the steps up to its floors. What the rule
-``utility`` asks for is the most profitable set of projects that has all it needs. Of several such sets the cut gives
-the one that all others contain: it costs the least and changes the fewest properties.
+One profile after the other gets one of its options. A branch is left as soon as the best that could still come of it,
+everything met that the rest could meet at the least cost of each, is worth less than what was found. Of plans that are
+worth the same, that with the fewest profiles changed is taken, then with the fewest properties, then with the
+smallest ids; then modes in their order and values nearest to the current ones.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
-from situ.quality.choices import Level, Option, joined
-from situ.quality.parts import Part
-from situ.quality.weighing import Weighing, is_simple
+from situ.quality.allocation.search_space import (
+    Level,
+    Objective,
+    ProblemComponent,
+    ProfileOption,
+    Worth,
+    combine_levels,
+    is_simple,
+)
+
+MOST_PLANS = 200_000
+Chosen = tuple[ProfileOption, ...]
+"""An option for each profile of a part."""
+
+
+def is_small(options: Sequence[Sequence[ProfileOption]]) -> bool:
+    """Whether all plans can be gone through."""
+    return math.prod(map(len, options)) <= MOST_PLANS
+
+
+def branch_and_bound(weighing: Objective, options: Sequence[Sequence[ProfileOption]]) -> Chosen | None:
+    """The best permitted choice; None, if none is permitted."""
+    search = _BranchAndBound(weighing, options)
+    search.go(0, [], 0)
+    return search.best
+
+
+@dataclass(slots=True)
+class _BranchAndBound:
+    weighing: Objective
+    options: Sequence[Sequence[ProfileOption]]
+    best: Chosen | None = None
+    worth: Worth = None
+    ties: tuple[Any, ...] = ()
+    _costs: list[list[int]] = field(init=False)
+    _least: list[int] = field(init=False)
+    """By profile: what those from there on cost at least."""
+    _union: list[int] = field(init=False)
+    """By profile: what it could meet."""
+
+    def __post_init__(self) -> None:
+        scaled = self.weighing.scaled
+        self._costs = [[scaled(each.cost) for each in some] for some in self.options]
+        self._least = [0]
+        for costs in reversed(self._costs):
+            self._least.insert(0, self._least[0] + min(costs))
+        self._union = [_any_of(some) for some in self.options]
+
+    def go(self, place: int, taken: list[ProfileOption], cost: int) -> None:
+        while place < len(self.options) and len(self.options[place]) == 1:
+            taken.append(self.options[place][0])
+            cost += self._costs[place][0]
+            place += 1
+        masks = [*(each.met for each in taken), *self._union[place:]]
+        results = self.weighing.results(self.weighing.part.met_by(masks))
+        least = cost + self._least[place]
+        if not self.weighing.permits(results, least):
+            return
+        worth = self.weighing.worth(results, least)
+        if self.best is not None and (worth < self.worth or (worth == self.worth and self._loses(taken))):
+            return
+        if place == len(self.options):
+            self._take(tuple(taken), worth)
+            return
+        for option, more in zip(self.options[place], self._costs[place], strict=True):
+            self.go(place + 1, [*taken, option], cost + more)
+
+    def _take(self, chosen: Chosen, worth: Worth) -> None:
+        ties = (*_changes(chosen), [not each.changes for each in chosen], [each.ranks for each in chosen])
+        if self.best is None or worth > self.worth or ties < self.ties:
+            self.best, self.worth, self.ties = chosen, worth, ties
+
+    def _loses(self, taken: Sequence[ProfileOption]) -> bool:
+        """Whether it changes more already than what was found, which is worth no less."""
+        return _changes(taken) > self.ties[:2]
+
+
+def _changes(chosen: Sequence[ProfileOption]) -> tuple[int, int]:
+    return (sum(each.changes for each in chosen), sum(each.moved for each in chosen))
+
+
+def _any_of(options: Sequence[ProfileOption]) -> int:
+    found = 0
+    for each in options:
+        found |= each.met
+    return found
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# One profile without modes, one expectation for each subscription, no budget: solved at any size by a minimum cut.
+#
+# Every step of a property from one value to the next better one is a project that costs what the step costs and needs
+# the step before; every expectation is one that brings its utility and needs the steps up to its floors. What the rule
+# ``utility`` asks for is the most profitable set of projects that has all it needs. Of several such sets the cut gives
+# the one that all others contain: it costs the least and changes the fewest properties.
 
 _SOURCE, _SINK = 0, 1
 
 
-def is_selection(part: Part) -> bool:
+def is_selection(part: ProblemComponent) -> bool:
     """Whether a part has this form."""
     free = len(part.choices) == 1 and not part.choices[0].profile.modes
     return free and not part.several and all(map(is_simple, part.stakes))
 
 
-def select(weighing: Weighing) -> tuple[Option]:
+def select(weighing: Objective) -> tuple[ProfileOption]:
     """The best choice by the rule ``utility``."""
     (choices,) = weighing.part.choices
     network = _Network()
@@ -39,14 +135,14 @@ def select(weighing: Weighing) -> tuple[Option]:
                     network.connect(project, step[needed - 1], None)
     kept = network.cut()
     taken = [levels[sum(each in kept for each in step)] for levels, step in zip(choices.levels, steps, strict=True)]
-    return (joined(choices, taken),)
+    return (combine_levels(choices, taken),)
 
 
 def _first_that_fits(levels: tuple[Level, ...], bit: int) -> int:
     return next(place for place, each in enumerate(levels) if each.met & bit)
 
 
-def _steps(network: _Network, levels: tuple[Level, ...], weighing: Weighing) -> list[int]:
+def _steps(network: _Network, levels: tuple[Level, ...], weighing: Objective) -> list[int]:
     """A node for each step from a level to the next; each needs the one before."""
     found: list[int] = []
     for before, after in pairwise(levels):

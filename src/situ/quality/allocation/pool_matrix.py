@@ -1,37 +1,187 @@
-"""Fields: expectations to which the same profiles are relevant, against where these profiles are by a plan.
+"""Rough costs: what is the cheapest by far, and what is so near to it that only exact costs tell.
 
-Everything is kept as matrices of goodness, so that whom a move serves, and who could serve somebody at about what cost,
-is found by comparing arrays. A profile has one row for each point that it can reach. What a pool keeps is taken from
-there; a profile that is relevant to several fields has rows in each of them.
+Costs are infinite where something cannot be had.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from situ.quality.ahead import Ahead
-from situ.quality.expectation import Expectation
-from situ.quality.foremost import Foremost, target_at
-from situ.quality.listed import asked_by
-from situ.quality.problem import STAY, Target
-from situ.quality.profile import Profile
-from situ.quality.provided import Provided
-from situ.quality.rough import CLOSE, by_far_cheapest_of
-from situ.quality.rows import NOWHERE, Columns, Flags, Matrix, at_least, at_most, count_that_meet, first_that_meet
-from situ.quality.skyline import Key
-from situ.quality.standing import Standing
+from situ.quality.match.match_index import MatchIndex
+from situ.quality.match.point_matrix import (
+    NOWHERE,
+    Flags,
+    Matrix,
+    PropertyColumns,
+    any_below,
+    at_least,
+    at_most,
+    count_that_meet,
+    first_that_meet,
+    floors_of,
+)
+from situ.quality.match.pools import Key, ProfileMatrix
+from situ.quality.model.allocation_problem import STAY, Target
+from situ.quality.model.declarations import Expectation, Profile
+
+CLOSE = 1e-9
+"""Rough costs that differ by less, as a part of the largest cost, may be in another order in truth."""
+_FEW = 32
+"""Costs that are compared in less time than it takes numpy to begin."""
 
 
-class Field:
+def near_cheapest(costs: Matrix, close: float) -> list[int]:
+    """The places of what costs least, or hardly more; none if nothing can be had."""
+    if len(costs) <= _FEW:
+        listed = costs.tolist()
+        least = min(listed, default=math.inf)
+        return [place for place, cost in enumerate(listed) if cost <= least + close] if least < math.inf else []
+    least = costs.item(costs.argmin())
+    return (costs <= least + close).nonzero()[0].tolist() if least < math.inf else []
+
+
+def clearly_cheapest(costs: Matrix, close: float) -> int | None:
+    """The place of what costs least, if nothing else is near."""
+    near = near_cheapest(costs, close)
+    return near[0] if len(near) == 1 else None
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The foremost: who is the best candidate for an expectation, where a look at rough costs tells that it is.
+#
+# Kept as points, since most of them are moved further by others before anybody wants to know to what in values.
+
+
+class CheapestProfile(NamedTuple):
+    """A profile that is the cheapest by far, at costs that rise evenly, in the mode in which it is by the plan."""
+
+    profile: str
+    field: PoolMatrix
+    before: Matrix
+    after: Matrix
+    """Its point by the plan, and the one where it would be good enough."""
+    mode: str
+    """By the plan, if it is another than now."""
+    is_dear: bool
+    """Whether it costs anything to get there."""
+
+
+def target_at(profile: Profile, point: Matrix, columns: PropertyColumns, *, mode: str, start: Target) -> Target:
+    """To what a profile is moved that is at a point, by a plan that began with another target."""
+    values, goodness = dict(start.values), point.tolist()
+    for name, capability in profile.capabilities.items():
+        about, there = capability.about, goodness[columns.place(name)]
+        if there != about.goodness(values.get(name, capability.cv)):
+            values[name] = about.value(there)
+    return Target(values=values, mode=mode)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Looking ahead: of some expectations that are decided next, who is met by the plan and what the others roughly cost.
+#
+# Worked out for all of them and all rows of a field at once, and after that only for rows that move: deciding on one
+# after the other takes no more than comparing the numbers of its row.
+
+
+class Lookahead:
+    """Expectations of one field, in their order. Where its profiles are is the field's, which tells what moves.
+
+    Costs that are beyond all numbers are infinite or NaN here, and nobody wants to be warned of them: whoever moves
+    things ignores that (``np.errstate``), once for all its moves.
+    """
+
+    def __init__(
+        self,
+        expectations: Sequence[Expectation],
+        asked: Matrix,
+        *,
+        now: Matrix,
+        best: Matrix,
+        rising: Matrix,
+        surcharges: Matrix,
+    ) -> None:
+        self.places = {each.id: place for place, each in enumerate(expectations)}
+        self.asked = asked
+        """What they ask, one in each column."""
+        self._now = now
+        self._rising = rising
+        self._surcharges = surcharges
+        self._out_of_reach = any_below(best, asked)
+        self._meeting = ~any_below(now, asked)
+        """Of expectations by rows, whether it is met there by the plan."""
+        self._met: Flags = np.logical_or.reduce(self._meeting, axis=1)
+        self._costs: Matrix = self._costs_now()
+        """Of expectations by rows."""
+
+    def is_met(self, place: int) -> bool:
+        return bool(self._met[place])
+
+    def costs(self, place: int) -> Matrix:
+        """About what it costs more to have each row good enough: infinite where that cannot be, NaN where only trying
+        tells."""
+        costs: Matrix = self._costs[place]
+        return costs
+
+    def asked_by(self, expectations: Sequence[Expectation]) -> Matrix | None:
+        """What some of them ask; None, if others are among them."""
+        places = [place for each in expectations if (place := self.places.get(each.id)) is not None]
+        return self.asked.take(places, axis=1) if len(places) == len(expectations) else None
+
+    def improve(self, row: int) -> None:
+        """The profile of a row, which has no other, is better than it was in some properties, and worse in none."""
+        now = self._now[:, row, None]
+        costs = self._rising[:, row].dot(_lacking(self.asked, now))
+        costs[self._out_of_reach[:, row]] = np.inf
+        self._costs[:, row] = costs
+        meeting = np.logical_and.reduce(self.asked <= now)
+        self._meeting[:, row] = meeting
+        self._met |= meeting
+
+    def change(self, rows: Sequence[int]) -> None:
+        """The profile of these rows is somewhere else."""
+        now = self._now[:, rows[0], None]
+        costs = self._rising[:, rows[0]].dot(_lacking(self.asked, now))[:, None] + self._surcharges.take(rows)
+        costs[self._out_of_reach.take(rows, axis=1)] = np.inf
+        self._costs[:, rows] = costs
+        self._meeting[:, rows] = np.logical_and.reduce(self.asked <= now)[:, None]
+        self._met = np.logical_or.reduce(self._meeting, axis=1)
+
+    def _costs_now(self) -> Matrix:
+        with np.errstate(over="ignore", invalid="ignore"):
+            lacking = _lacking(self.asked[:, :, None], self._now[:, None, :])
+            lacking *= self._rising[:, None, :]
+            costs: Matrix = np.add.reduce(lacking)
+            costs += self._surcharges
+        costs[self._out_of_reach] = np.inf
+        return costs
+
+
+def _lacking(asked: Matrix, now: Matrix) -> Matrix:
+    """How much better things have to be. What is neither there nor asked for is NaN in between, and lacks nothing."""
+    lacking = asked - now
+    return np.fmax(lacking, 0.0, out=lacking)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Fields: expectations to which the same profiles are relevant, against where these profiles are by a plan.
+#
+# Everything is kept as matrices of goodness, so that whom a move serves, and who could serve somebody at about what
+# cost, is found by comparing arrays. A profile has one row for each point that it can reach. What a pool keeps is
+# taken from there; a profile that is relevant to several fields has rows in each of them.
+
+
+class PoolMatrix:
     """One set of relevant profiles. Made by :meth:`of_pool` or :meth:`of_all`."""
 
     def __init__(
         self,
         *,
         profiles: Mapping[str, Profile],
-        columns: Columns,
+        columns: PropertyColumns,
         keys: Sequence[Key],
         now: Matrix,
         best: Matrix,
@@ -57,7 +207,7 @@ class Field:
         """Where the floors of expectations are, if they are here."""
         self._expectation = expectation
         self._several = several
-        self._ahead: Ahead | None = None
+        self._ahead: Lookahead | None = None
         """Of those that are decided next."""
         self.close = CLOSE * dearest
         """Rough costs that differ by less may be in another order in truth."""
@@ -77,7 +227,7 @@ class Field:
                 self._note_mode(id, "")
 
     @classmethod
-    def of_pool(cls, standing: Standing, name: str) -> Field:
+    def of_pool(cls, standing: MatchIndex, name: str) -> PoolMatrix:
         """Of one pool that is kept."""
         pool = standing.pool(name)
         assert pool is not None
@@ -98,14 +248,14 @@ class Field:
         )
 
     @classmethod
-    def of_all(cls, expectations: Sequence[Expectation], profiles: Sequence[Profile]) -> Field:
+    def of_all(cls, expectations: Sequence[Expectation], profiles: Sequence[Profile]) -> PoolMatrix:
         """Of these profiles, which are relevant to all of these expectations."""
-        columns = Columns()
+        columns = PropertyColumns()
         single = [each for each in expectations if each.publishers == 1]
         places = {each.id: place for place, each in enumerate(single)}
-        (floors,) = asked_by(single).of(range(len(single)), columns)
+        (floors,) = floors_of(single).of(range(len(single)), columns)
         by_id = {each.id: each for each in profiles}
-        given = Provided(by_id).of(range(len(by_id)), columns)
+        given = ProfileMatrix(by_id).of(range(len(by_id)), columns)
         counts = [len(each.modes) or 1 for each in profiles]
         return cls(
             profiles=by_id,
@@ -171,21 +321,21 @@ class Field:
         else:
             self._ahead.improve(row)
 
-    def foremost(self, expectation: Expectation) -> Foremost | None:
+    def foremost(self, expectation: Expectation) -> CheapestProfile | None:
         """Who is cheapest for one that is decided next, if it is so by far, at costs that rise evenly, in its mode."""
         ahead = self._ahead
         if ahead is None or not self.is_even or (place := ahead.places.get(expectation.id)) is None:
             return None
         costs = ahead.costs(place)
-        row = by_far_cheapest_of(costs, self.close)
+        row = clearly_cheapest(costs, self.close)
         if row is None or row in self._other_modes:
             return None
         id, _ = self.keys[row]
         before = self._now[:, row].copy()
         after = np.maximum(before, ahead.asked[:, place])
-        return Foremost(id, self, before, after, self._modes.get(id, ""), is_dear=costs.item(row) > self.close)
+        return CheapestProfile(id, self, before, after, self._modes.get(id, ""), is_dear=costs.item(row) > self.close)
 
-    def raise_to(self, foremost: Foremost) -> None:
+    def raise_to(self, foremost: CheapestProfile) -> None:
         """It is to be where it is good enough."""
         assert self._ahead is not None
         rows = self._rows[foremost.profile]
@@ -201,7 +351,7 @@ class Field:
         point, mode = self._now[:, self._rows[id][0]], self._modes.get(id, "")
         return target_at(self.profiles[id], point, self._columns, mode=mode, start=start)
 
-    def between(self, foremost: Foremost, start: Target) -> tuple[Target, Target]:
+    def between(self, foremost: CheapestProfile, start: Target) -> tuple[Target, Target]:
         """From what to what a profile would have been moved."""
         profile, mode = self.profiles[foremost.profile], foremost.mode
         before = target_at(profile, foremost.before, self._columns, mode=mode, start=start)
@@ -329,8 +479,8 @@ class Field:
             ahead = self._looking_ahead([expectation])
         return ahead.costs(ahead.places[expectation.id])
 
-    def _looking_ahead(self, expectations: Sequence[Expectation]) -> Ahead:
-        return Ahead(
+    def _looking_ahead(self, expectations: Sequence[Expectation]) -> Lookahead:
+        return Lookahead(
             expectations,
             self._asked_by(expectations),
             now=self._now,

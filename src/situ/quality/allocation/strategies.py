@@ -5,36 +5,43 @@ What all strategies but ``pareto`` share; they differ in the rule by which plans
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from situ.quality.choices import Option
-from situ.quality.claims import Claims, for_nobody, serving
-from situ.quality.exact import Chosen, branch_and_bound, is_small
-from situ.quality.expectation import Expectation
-from situ.quality.greedy import considered, greedy
-from situ.quality.ground import Ground
-from situ.quality.matching import State
-from situ.quality.parts import Part, parts_of
-from situ.quality.problem import Plan, Problem, Refusal, Target, Why
-from situ.quality.project_selection import is_selection, select
-from situ.quality.weighing import Rule, Weighing, utility
+from situ.quality.allocation import search_space as weighing
+from situ.quality.allocation import sequential as pareto
+from situ.quality.allocation.candidates import Claims, PartialPlan, profiles_serving, unclaimed_moves
+from situ.quality.allocation.exact import Chosen, branch_and_bound, is_selection, is_small, select
+from situ.quality.allocation.local_search import considered_options, greedy
+from situ.quality.allocation.search_space import (
+    Objective,
+    ProblemComponent,
+    ProfileOption,
+    Rule,
+    components_of,
+    rule_utility,
+)
+from situ.quality.match.satisfaction import Satisfaction
+from situ.quality.model.allocation_problem import AllocationPlan, AllocationProblem, Decide, Refusal, Target, Why
+from situ.quality.model.declarations import DEFAULT, Expectation, Profile, Strategy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Solved:
+class _ComponentSolution:
     chosen: Chosen
     exact: bool = True
     bound: float | None = None
 
 
-def solve(problem: Problem, rule: Rule) -> Plan:
+def solve(problem: AllocationProblem, rule: Rule) -> AllocationPlan:
     """The best plan by a rule, or a good one where parts are too large for that."""
     targets: dict[str, Target] = {}
     cost = Fraction(0)
     bounds: list[float | None] = []
-    for part in parts_of(problem):
+    for part in components_of(problem):
         found = _solve(part, rule, problem)
         cost += sum((each.cost for each in found.chosen), Fraction(0))
         for choices, option in zip(part.choices, found.chosen, strict=True):
@@ -42,43 +49,43 @@ def solve(problem: Problem, rule: Rule) -> Plan:
                 targets[choices.profile.id] = option.target
         if not found.exact:
             bounds.append(found.bound)
-    ground = Ground(problem, targets)
-    wanting = [each for each in problem.expectations if ground.state(each) is State.SATISFIABLE]
-    adopted = Claims(problem, targets, dict(serving(ground, ground.by_field(wanting))))
+    ground = PartialPlan(problem, targets)
+    wanting = [each for each in problem.expectations if ground.state(each) is Satisfaction.SATISFIABLE]
+    adopted = Claims(problem, targets, dict(profiles_serving(ground, ground.by_field(wanting))))
     known = [each for each in bounds if each is not None]
-    return Plan(
+    return AllocationPlan(
         targets=targets,
         cost=float(cost),
         adopted=adopted,
-        for_nobody=for_nobody(ground, adopted, list(targets)),
+        for_nobody=unclaimed_moves(ground, adopted, list(targets)),
         declined=_declined(ground, wanting, float(cost), exact=not bounds),
         exact=not bounds,
         bound=min(known) if known and len(known) == len(bounds) else None,
     )
 
 
-def _solve(part: Part, rule: Rule, problem: Problem) -> _Solved:
+def _solve(part: ProblemComponent, rule: Rule, problem: AllocationProblem) -> _ComponentSolution:
     strategy = problem.strategy
     every = [each.options() for each in part.choices]
     known = [each for each in every if each is not None]
     if len(known) == len(every) and is_small(known):
-        weighing = Weighing(part, rule, strategy, _costs(known))
+        weighing = Objective(part, rule, strategy, _costs(known))
         best = branch_and_bound(weighing, known)
-        return _Solved(chosen=best or tuple(each.staying() for each in part.choices))
+        return _ComponentSolution(chosen=best or tuple(each.staying() for each in part.choices))
     by_level = [level.cost for each in part.choices for levels in each.levels for level in levels]
-    weighing = Weighing(part, rule, strategy, by_level)
-    if rule is utility and strategy.budget is None and is_selection(part):
-        return _Solved(chosen=select(weighing))
-    among = [considered(each, options) for each, options in zip(part.choices, every, strict=True)]
+    weighing = Objective(part, rule, strategy, by_level)
+    if rule is rule_utility and strategy.budget is None and is_selection(part):
+        return _ComponentSolution(chosen=select(weighing))
+    among = [considered_options(each, options) for each, options in zip(part.choices, every, strict=True)]
     found = greedy(weighing, [some for some, _ in among], complete=all(complete for _, complete in among))
-    return _Solved(chosen=found.chosen, exact=False, bound=found.bound)
+    return _ComponentSolution(chosen=found.chosen, exact=False, bound=found.bound)
 
 
-def _costs(options: Sequence[Sequence[Option]]) -> list[Fraction]:
+def _costs(options: Sequence[Sequence[ProfileOption]]) -> list[Fraction]:
     return [each.cost for some in options for each in some]
 
 
-def _declined(ground: Ground, wanting: list[Expectation], cost: float, *, exact: bool) -> Mapping[str, Refusal]:
+def _declined(ground: PartialPlan, wanting: list[Expectation], cost: float, *, exact: bool) -> Mapping[str, Refusal]:
     found = {}
     for each in wanting:
         best = None if ground.is_met(each) else next(ground.candidates(each), None)
@@ -88,10 +95,163 @@ def _declined(ground: Ground, wanting: list[Expectation], cost: float, *, exact:
     return found
 
 
-def _why(ground: Ground, expectation: Expectation, profile: str, target: Target, cost: float) -> Why:
+def _why(ground: PartialPlan, expectation: Expectation, profile: str, target: Target, cost: float) -> Why:
     budget = ground.problem.strategy.budget
     if ground.has_other(expectation):
         return "alternative"
     if ground.harms(profile, target):
         return "conflict"
     return "budget" if budget is not None and cost > budget else "worth"
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``cheapest``: as many subscriptions as possible with a satisfied alternative, as cheaply as possible.
+#
+# Up to so many profiles that expectations join are weighed against each other. To weigh more takes longer than anybody
+# should wait for: then each expectation gets, in the order of registration, the cheapest that is left, as ``pareto``
+# does it, within the same budget and with the same protection. The plan says that it is not exact, and claims no
+# bound.
+
+MOST_JOINED = 128
+"""Profiles that are weighed against each other."""
+
+
+def decide_cheapest(problem: AllocationProblem) -> AllocationPlan:
+    if not _is_too_large(problem):
+        return solve(problem, weighing.rule_cheapest)
+    plan = pareto.decide_pareto(problem)
+    declined = {id: replace(each, exact=False) for id, each in plan.declined.items()}
+    return replace(plan, declined=declined, exact=False, bound=None)
+
+
+def _is_too_large(problem: AllocationProblem) -> bool:
+    if len(problem.profiles) <= MOST_JOINED:
+        return False
+    # Where one subscription alone joins too many, which is seen at once, parts need not be worked out.
+    return _one_joins_many(problem) or any(len(each.choices) > MOST_JOINED for each in components_of(problem))
+
+
+def _one_joins_many(problem: AllocationProblem) -> bool:
+    """Whether a subscription that has nothing yet could get something of too many profiles."""
+    in_pool: dict[str, list[Profile]] = defaultdict(list)
+    for id, pool in problem.pools.items():
+        if id in problem.profiles:
+            in_pool[pool].append(problem.profiles[id])
+    mine: dict[str, list[Expectation]] = defaultdict(list)
+    for each in problem.expectations:
+        mine[each.subscription].append(each)
+    for subscription, some in mine.items():
+        relevant = [each for pool in problem.relevant.get(subscription, ()) for each in in_pool.get(pool, ())]
+        if len(relevant) > MOST_JOINED and _could(some, relevant) > MOST_JOINED:
+            return True
+    return False
+
+
+def _could(wanted: Sequence[Expectation], profiles: Sequence[Profile]) -> int:
+    """Of how many profiles it depends what somebody gets; 0, if it has something as things are."""
+    points = [each.current() for each in profiles]
+    if any(each.is_met_by(point) for each in wanted for point in points):
+        return 0
+    return sum(any(each.is_met_by(point) for each in wanted for point in profile.reach()) for profile in profiles)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``utility``: the most utility, less what it costs, within the budget.
+
+
+def decide_utility(problem: AllocationProblem) -> AllocationPlan:
+    return solve(problem, weighing.rule_utility)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``fairness``: whoever gets the least of what it could wish for gets as much as possible, then the next.
+
+
+def decide_fairness(problem: AllocationProblem) -> AllocationPlan:
+    return solve(problem, weighing.rule_fairness)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Strategies by their names: which one decides what, and one plan of all.
+#
+# A strategy is declared for an event type, or for all others. Profiles that expectations join are decided together: by
+# the strategy of their type if they are all of one, else by that for all others.
+
+BUILT_IN_STRATEGIES: Mapping[str, Decide] = {
+    "pareto": pareto.decide_pareto,
+    "cheapest": decide_cheapest,
+    "utility": decide_utility,
+    "fairness": decide_fairness,
+}
+"""Those that are built in."""
+
+
+def make_plan(
+    problem: AllocationProblem, strategies: Mapping[str, Strategy], named: Mapping[str, Decide] = BUILT_IN_STRATEGIES
+) -> AllocationPlan:
+    """One plan for everything. ``strategies`` by event type, ``named`` what there is under which name."""
+    default = strategies.get(DEFAULT, Strategy())
+    if not strategies.keys() - {DEFAULT}:
+        return named[default.name](replace(problem, strategy=default))
+    by_strategy = _by_strategy(problem, strategies)
+    return _joined([named[each.strategy.name](each) for each in by_strategy])
+
+
+def _by_strategy(problem: AllocationProblem, strategies: Mapping[str, Strategy]) -> list[AllocationProblem]:
+    """Parts of a problem that nothing joins, together where one strategy decides on them."""
+    group = _groups(problem)
+    types: dict[str, set[str]] = defaultdict(set)
+    for id, pool in problem.pools.items():
+        if id in problem.profiles:
+            types[group[pool]].add(problem.profiles[id].type)
+    chosen = {
+        each: next(iter(some)) if len(some) == 1 and some <= strategies.keys() else DEFAULT
+        for each, some in types.items()
+    }
+    found = []
+    for name in sorted(set(chosen.values())):
+        pools = {pool for pool, each in group.items() if chosen.get(each) == name}
+        found.append(
+            replace(
+                problem,
+                strategy=strategies.get(name, Strategy()),
+                profiles={id: each for id, each in problem.profiles.items() if problem.pools.get(id) in pools},
+                expectations=tuple(
+                    each
+                    for each in problem.expectations
+                    if not pools.isdisjoint(problem.relevant.get(each.subscription, ()))
+                ),
+            )
+        )
+    return found
+
+
+def _groups(problem: AllocationProblem) -> Mapping[str, str]:
+    """Pool → the first of those that expectations join with it."""
+    towards = {pool: pool for pool in problem.pools.values()}
+
+    def first(pool: str) -> str:
+        while towards[pool] != pool:
+            pool = towards[pool]
+        return pool
+
+    for pools in {problem.relevant.get(each.subscription, frozenset()) for each in problem.expectations}:
+        here = sorted(pools & towards.keys())
+        for each in here[1:]:
+            low, high = sorted((first(here[0]), first(each)))
+            towards[high] = low
+    return {pool: first(pool) for pool in towards}
+
+
+def _joined(plans: list[AllocationPlan]) -> AllocationPlan:
+    bounds = [each.bound for each in plans if not each.exact]
+    known = [each for each in bounds if each is not None]
+    return AllocationPlan(
+        targets={id: each for plan in plans for id, each in plan.targets.items()},
+        cost=math.fsum(each.cost for each in plans),
+        adopted={id: each for plan in plans for id, each in plan.adopted.items()},
+        for_nobody={id: each for plan in plans for id, each in plan.for_nobody.items()},
+        declined={id: each for plan in plans for id, each in plan.declined.items()},
+        exact=all(each.exact for each in plans),
+        bound=min(known) if known and len(known) == len(bounds) else None,
+    )

@@ -1,6 +1,7 @@
 """Explanations of quality as data: how an expectation stands with every profile, what would change that, and why not.
 
-Values are as declarations have them, levels by name. Owns the JSON form; words are :mod:`situ.quality.explained_text`.
+Values are as declarations have them, levels by name. Owns the JSON form; words are
+:mod:`situ.quality.explanation.text`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
-from situ.quality.problem import Why
+from situ.quality.model.allocation_problem import Why
 
 Json = dict[str, Any]
 Value = float | str
@@ -19,7 +20,7 @@ Verdict = Literal["ok", "short", "out of reach", "missing"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class NeedExplanation:
     """One need. An end of it that has no number is None."""
 
     property: str
@@ -34,7 +35,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class NeedVerdict:
     """One need against one profile."""
 
     property: str
@@ -59,7 +60,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ProfileAdaptation:
     """What would be changed of a profile, and what that costs more."""
 
     profile: str
@@ -73,14 +74,14 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Viewed:
+class CandidateExplanation:
     """A profile, as an expectation sees it."""
 
     name: str
     mode: str
-    needs: tuple[Judged, ...]
+    needs: tuple[NeedVerdict, ...]
     satisfies: bool
-    change: Change | None = None
+    change: ProfileAdaptation | None = None
     """The cheapest after which it would meet the expectation."""
 
     def as_json(self) -> Json:
@@ -94,13 +95,13 @@ class Viewed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Relaxed:
+class NeedRelaxation:
     """The smallest step by which one need would have to be less for the expectation to be satisfied."""
 
     property: str
     to: Value
     maximise: bool
-    change: Change
+    change: ProfileAdaptation
     """What has to be changed of the profile that would satisfy it then; at no cost: nothing."""
 
     def as_json(self) -> Json:
@@ -108,12 +109,12 @@ class Relaxed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declined:
+class RefusalExplanation:
     """Why something that could be done is not done, by which rule, and what would have tipped it."""
 
     strategy: str
     why: Why
-    change: Change
+    change: ProfileAdaptation
     alternative: str = ""
     alternative_by: tuple[str, ...] = ()
     exact: bool = True
@@ -132,7 +133,7 @@ class Declined:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class ExpectationExplanation:
     """All about one expectation."""
 
     expectation: str
@@ -145,14 +146,14 @@ class Explanation:
     """Profiles that satisfy it."""
     in_force: str = ""
     """The alternative that is."""
-    needs: tuple[Wanted, ...] = ()
-    profiles: tuple[Viewed, ...] = ()
-    changes: tuple[Change, ...] = ()
+    needs: tuple[NeedExplanation, ...] = ()
+    profiles: tuple[CandidateExplanation, ...] = ()
+    changes: tuple[ProfileAdaptation, ...] = ()
     """Each of which would satisfy it, cheapest first."""
-    relaxations: tuple[Relaxed, ...] = ()
-    adapting: tuple[Change, ...] = ()
+    relaxations: tuple[NeedRelaxation, ...] = ()
+    adapting: tuple[ProfileAdaptation, ...] = ()
     """What was advised, or is going to be, for it."""
-    declined: Declined | None = None
+    declined: RefusalExplanation | None = None
     since: str = ""
     after: str = ""
     """What happened before it was decided so."""
@@ -189,13 +190,13 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claimed:
+class ClaimExplanation:
     """What one expectation pays for at a publisher."""
 
     expectation: str
     subscription: str
     utility: float
-    change: Change
+    change: ProfileAdaptation
 
     def as_json(self) -> Json:
         return {
@@ -216,7 +217,7 @@ class ProfileExplanation:
     baseline: Mapping[str, Value]
     """What it did before anybody advised it, of what was claimed."""
     baseline_mode: str = ""
-    claims: tuple[Claimed, ...] = ()
+    claims: tuple[ClaimExplanation, ...] = ()
     advice: Json | None = None
     """What is open: id, status, since, values, mode."""
     held_back: str = ""

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from situ.quality.explained import (
-    Change,
-    Claimed,
-    Declined,
-    Explanation,
+from situ.quality.explanation.model import (
+    CandidateExplanation,
+    ClaimExplanation,
+    ExpectationExplanation,
     Json,
-    Judged,
+    NeedExplanation,
+    NeedRelaxation,
+    NeedVerdict,
+    ProfileAdaptation,
     ProfileExplanation,
-    Relaxed,
+    RefusalExplanation,
     Value,
-    Viewed,
-    Wanted,
 )
 
 _GAP = "  "
@@ -29,12 +29,12 @@ _WHY = {
 }
 
 
-def as_text(found: Explanation) -> str:
+def as_text(found: ExpectationExplanation) -> str:
     """All about an expectation, for people."""
     return "\n".join(_lines(found))
 
 
-def _lines(found: Explanation) -> Iterator[str]:
+def _lines(found: ExpectationExplanation) -> Iterator[str]:
     yield f"{found.expectation} ({found.subscription}, utility {found.utility:g}): {_state(found)}"
     if found.profiles:
         yield from _table(found)
@@ -52,7 +52,7 @@ def _lines(found: Explanation) -> Iterator[str]:
 # ── how it stands ──
 
 
-def _state(found: Explanation) -> str:
+def _state(found: ExpectationExplanation) -> str:
     if found.state == "satisfied":
         in_force = ", in force" if found.in_force == found.expectation else ""
         return f"satisfied by {_and(found.by)}{in_force}"
@@ -64,7 +64,7 @@ def _state(found: Explanation) -> str:
     return f"{found.state}: {reason}" if reason else found.state
 
 
-def _why(found: Explanation, declined: Declined) -> str:
+def _why(found: ExpectationExplanation, declined: RefusalExplanation) -> str:
     change, cost = declined.change, declined.change.cost
     match declined.why:
         case "alternative":
@@ -80,7 +80,7 @@ def _why(found: Explanation, declined: Declined) -> str:
             return f"{_change_way(change)} is more than it is worth"
 
 
-def _decided(found: Explanation) -> str:
+def _decided(found: ExpectationExplanation) -> str:
     parts = []
     if found.since:
         verb = "decided" if found.declined or found.adapting else "so since"
@@ -93,7 +93,7 @@ def _decided(found: Explanation) -> str:
     return "; ".join(parts)
 
 
-def _absent(found: Explanation) -> str:
+def _absent(found: ExpectationExplanation) -> str:
     if not found.absent_by:
         return f"{found.absent} {'profile' if found.absent == 1 else 'profiles'}"
     more = found.absent - len(found.absent_by)
@@ -103,7 +103,7 @@ def _absent(found: Explanation) -> str:
 # ── the table ──
 
 
-def _table(found: Explanation) -> Iterator[str]:
+def _table(found: ExpectationExplanation) -> Iterator[str]:
     rows = [["profile", *(_need(each) for each in found.needs), ""]]
     widths = [max(len(_value(one.needs[place])) for one in found.profiles) for place in range(len(found.needs))]
     for each in found.profiles:
@@ -114,17 +114,17 @@ def _table(found: Explanation) -> Iterator[str]:
         yield (_GAP + _GAP.join(f"{cell:{width}}" for cell, width in zip(row, columns, strict=True))).rstrip()
 
 
-def _need(need: Wanted) -> str:
+def _need(need: NeedExplanation) -> str:
     ends = ("" if each is None else _shown(each) for each in (need.lb, need.ub))
     floor = "" if need.floor is None else f" (floor {_shown(need.floor)})"
     return f"{need.property} {'..'.join(ends)}{floor}"
 
 
-def _profile(viewed: Viewed) -> str:
+def _profile(viewed: CandidateExplanation) -> str:
     return f"{viewed.name} [{viewed.mode}]" if viewed.mode else viewed.name
 
 
-def _value(judged: Judged) -> str:
+def _value(judged: NeedVerdict) -> str:
     if judged.verdict == "missing":
         return "–"
     shown = "any" if judged.effective is None else _shown(judged.effective)
@@ -133,7 +133,7 @@ def _value(judged: Judged) -> str:
     return shown
 
 
-def _verdict(judged: Judged) -> str:
+def _verdict(judged: NeedVerdict) -> str:
     if judged.verdict in ("ok", "missing"):
         return judged.verdict
     short = "short" if judged.short_by is None else f"short by {judged.short_by:g}"
@@ -142,7 +142,7 @@ def _verdict(judged: Judged) -> str:
     return f"{short}, best {'–' if judged.best is None else _shown(judged.best)}: out of reach"
 
 
-def _changed(found: Explanation, viewed: Viewed) -> str:
+def _changed(found: ExpectationExplanation, viewed: CandidateExplanation) -> str:
     change = viewed.change
     if viewed.satisfies or change is None:
         return ""
@@ -155,18 +155,18 @@ def _changed(found: Explanation, viewed: Viewed) -> str:
 # ── ways to satisfy it ──
 
 
-def _change_way(change: Change) -> str:
+def _change_way(change: ProfileAdaptation) -> str:
     cost = "" if change.cost is None else f" ({change.cost:+g})"
     return f"{change.profile} to {_target(change)}{cost}"
 
 
-def _target(change: Change) -> str:
+def _target(change: ProfileAdaptation) -> str:
     if change.mode:
         return f"mode {change.mode}"
     return ", ".join(f"{id} {_shown(value)}" for id, value in change.values.items())
 
 
-def _relaxed_ways(relaxations: Sequence[Relaxed]) -> Iterator[str]:
+def _relaxed_ways(relaxations: Sequence[NeedRelaxation]) -> Iterator[str]:
     """What is the same as in the one before is not said again."""
     verb = before = ""
     for each in relaxations:
@@ -180,7 +180,7 @@ def _relaxed_ways(relaxations: Sequence[Relaxed]) -> Iterator[str]:
         yield " ".join(words) + _with(each.change)
 
 
-def _with(change: Change) -> str:
+def _with(change: ProfileAdaptation) -> str:
     if not change.mode and not change.values:
         return ""
     cost = "" if change.cost is None else f" ({change.cost:+g})"
@@ -215,7 +215,7 @@ def _profile_lines(found: ProfileExplanation) -> Iterator[str]:
         yield f"{_GAP}does less than it says: {', '.join(found.violated)}"
 
 
-def _claim(claim: Claimed) -> str:
+def _claim(claim: ClaimExplanation) -> str:
     cost = "" if claim.change.cost is None else f", {claim.change.cost:+g}"
     return f"{_target(claim.change)} for {claim.expectation} ({claim.subscription}, utility {claim.utility:g}){cost}"
 

@@ -18,21 +18,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from situ.quality.expectation import Expectation
-from situ.quality.listed import asked_by
-from situ.quality.matching import Match, State, composed
-from situ.quality.pools import Pool
-from situ.quality.profile import Profile
-from situ.quality.provided import Provided
-from situ.quality.rows import Matrix, Numbers, first_that_meet
+from situ.quality.match.point_matrix import Matrix, Numbers, first_that_meet, floors_of
+from situ.quality.match.pools import Pool, ProfileMatrix
+from situ.quality.match.satisfaction import QualityMatch, Satisfaction, satisfaction_of
+from situ.quality.model.declarations import Expectation, Profile
 
 Pools = frozenset[str]
 """The pools that are relevant to an expectation."""
 _NOBODY = -1
-_NONE = int(State.UNSATISFIED)
-_ABLE = int(State.SATISFIABLE)
-_NOW = int(State.SATISFIED)
-_STATES = tuple(State)
+_NONE = int(Satisfaction.UNSATISFIED)
+_ABLE = int(Satisfaction.SATISFIABLE)
+_NOW = int(Satisfaction.SATISFIED)
+_STATES = tuple(Satisfaction)
 """By their values."""
 _FEW = 16
 """Expectations per pool, below which those that are asked about are looked up one by one."""
@@ -42,17 +39,17 @@ _ID: Callable[[Expectation], str] = attrgetter("id")
 _NO_EXPECTATION = Expectation(id="", subscription="")
 
 
-class _Home(NamedTuple):
+class _PoolSlot(NamedTuple):
     number: int
     pool: str
 
 
-class Standing:
+class MatchIndex:
     """States of expectations, by their ids. Whatever changes something tells whose state is another than before."""
 
     def __init__(self) -> None:
         self._pools: dict[str, Pool] = {}
-        self._homes: dict[str, _Home] = {}
+        self._homes: dict[str, _PoolSlot] = {}
         """Of profiles, by id."""
         self._publishing: list[str] = []
         """Profiles by number. Numbers of those that are gone are given again."""
@@ -72,15 +69,15 @@ class Standing:
 
     # ── asking ────────────────────────────────────────────────────────────────────────────────────
 
-    def state(self, id: str) -> State:
+    def state(self, id: str) -> Satisfaction:
         return _STATES[int(self._states[self._numbers[id]])]
 
-    def states(self) -> Mapping[str, State]:
+    def states(self) -> Mapping[str, Satisfaction]:
         """Of all expectations."""
         states = self._states.tolist()
         return {id: _STATES[states[number]] for id, number in self._numbers.items()}
 
-    def by_pools(self, numbers: Sequence[int], state: State) -> Mapping[Pools, Sequence[int]]:
+    def by_pools(self, numbers: Sequence[int], state: Satisfaction) -> Mapping[Pools, Sequence[int]]:
         """Of many expectations the places of those in a state, by the pools that are relevant to them."""
         looking = self._looking
         found: dict[Pools, list[int]] = defaultdict(list)
@@ -103,10 +100,10 @@ class Standing:
                 found += more
         return tuple(sorted(now)), tuple(sorted(able))
 
-    def match(self, id: str) -> Match:
+    def match(self, id: str) -> QualityMatch:
         """The state with all candidates."""
         now, able = self.candidates(id)
-        return Match(state=self.state(id), now=now, able=able)
+        return QualityMatch(state=self.state(id), now=now, able=able)
 
     def relevant(self, id: str) -> tuple[str, ...]:
         """All profiles that are relevant to it, by id."""
@@ -208,7 +205,7 @@ class Standing:
             self._settle(id, name)
             by_pool[name].append(place)
         known = [(id, profile) for id, (profile, _) in latest.items()]
-        provided = Provided(dict(known))
+        provided = ProfileMatrix(dict(known))
         for name, places in by_pool.items():
             pool = self._made(name)
             pool.put_new(dict([known[place] for place in places]), provided.of(places, pool.columns))
@@ -216,10 +213,10 @@ class Standing:
 
     def _settle(self, id: str, pool: str) -> None:
         number = self._free_homes.pop() if self._free_homes else len(self._publishing)
-        self._homes[id] = _Home(number, pool)
+        self._homes[id] = _PoolSlot(number, pool)
         self._publishing[number : number + 1] = (id,)
 
-    def _remove(self, id: str) -> _Home:
+    def _remove(self, id: str) -> _PoolSlot:
         """Take a profile out of its pool, and tell where it was."""
         home = self._homes.pop(id)
         self._pools[home.pool].drop(id)
@@ -293,7 +290,7 @@ class Standing:
         return [*found, *range(first, last)]
 
     def _put_floors(self, numbers: list[int]) -> None:
-        asked = asked_by([self._asking[number] for number in numbers])
+        asked = floors_of([self._asking[number] for number in numbers])
         by_pool: dict[str, list[int]] = defaultdict(list)
         for place, number in enumerate(numbers):
             for name in self._looking[number]:
@@ -389,7 +386,7 @@ class Standing:
     def _count(self, number: int) -> None:
         expectation = self._asking[number]
         now, able = ([self.profile(each) for each in found] for found in self.candidates(expectation.id))
-        self._states[number] = composed(expectation, now, able)
+        self._states[number] = satisfaction_of(expectation, now, able)
 
     def _relevant(self, id: str) -> list[Pool]:
         return [self._pools[name] for name in self._looking[self._numbers[id]] if name in self._pools]

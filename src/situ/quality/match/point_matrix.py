@@ -14,6 +14,8 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from situ.quality.model.declarations import Expectation
+
 Matrix = NDArray[np.float64]
 """One row for each property, one column for each point: comparisons run along memory."""
 Flags = NDArray[np.bool_]
@@ -26,7 +28,7 @@ _AT_ONCE = 4_000_000
 """Comparisons that are made at once: what is in between must stay small."""
 
 
-class Places(dict[str, int]):
+class PlaceCounter(dict[str, int]):
     """Whoever is asked for gets the next place, if it has none."""
 
     def __missing__(self, id: str) -> int:
@@ -34,11 +36,11 @@ class Places(dict[str, int]):
         return place
 
 
-class Columns:
+class PropertyColumns:
     """Which property is in which column. They are never taken back."""
 
     def __init__(self) -> None:
-        self._places = Places()
+        self._places = PlaceCounter()
 
     def __len__(self) -> int:
         return len(self._places)
@@ -74,10 +76,10 @@ class Columns:
 _NO_ROWS: Matrix = np.zeros((0, 0))
 
 
-class Rows(Generic[K]):
+class PointMatrix(Generic[K]):
     """Points by key. What it gives out as an array holds until the next change."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: PropertyColumns) -> None:
         self.columns = columns
         self.keys: list[K] = []
         self._places: dict[K, int] = {}
@@ -186,3 +188,44 @@ def _meeting(floors: Matrix, points: Matrix) -> Iterator[tuple[int, Flags]]:
 def any_below(points: Matrix, asked: Matrix) -> Flags:
     """For each of those who ask and each of the points, whether any property is not good enough."""
     return np.asarray(np.logical_or.reduce(asked[:, :, None] > points[:, None, :]))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Values by property of many things, listed one thing after the other, and laid out for some of them from there.
+#
+# Expectations and profiles are many small objects all over memory. Those of a pool are anywhere among them, so to
+# visit them pool by pool takes several times as long as to visit all of them once, in the order in which they come.
+
+
+class ValueColumns:
+    """Some values of each property that things have, by the places of these things."""
+
+    def __init__(self, things: Sequence[Mapping[str, object]], *values: Sequence[float] | Matrix) -> None:
+        """Things by their properties; the values are in the same order, those of one thing after those of another."""
+        names = PlaceCounter()
+        self._properties = np.asarray(list(map(names.__getitem__, chain.from_iterable(things))), dtype=np.int64)
+        """Of which property each value is, by its place among the names."""
+        self._names = list(names)
+        self._values = np.asarray(values, dtype=np.float64)
+        self._counts = np.asarray(list(map(len, things)), dtype=np.int64)
+        self._ends = np.cumsum(self._counts)
+
+    def of(self, places: Sequence[int], columns: PropertyColumns) -> Sequence[Matrix]:
+        """A matrix for each kind of value, with one of these things in each column."""
+        counts = self._counts.take(places)
+        ends = np.cumsum(counts)
+        chosen = np.repeat(self._ends.take(places) - ends, counts) + np.arange(ends[-1] if len(ends) else 0)
+        properties = self._properties.take(chosen)
+        rows = np.zeros(len(self._names), dtype=np.int64)
+        for each in dict.fromkeys(properties.tolist()):
+            rows[each] = columns.place(self._names[each])
+        found = np.full((len(self._values), len(columns), len(places)), NOWHERE)
+        found[:, rows.take(properties), np.repeat(np.arange(len(places)), counts)] = self._values.take(chosen, axis=1)
+        return list(found)
+
+
+def floors_of(expectations: Sequence[Expectation]) -> ValueColumns:
+    """What expectations ask: :attr:`Expectation.asked` of each."""
+    needs = [each.needs for each in expectations]
+    floors = [need.lb if need.about.maximise else -need.ub for each in needs for need in each.values()]
+    return ValueColumns(needs, as_goodness(floors))

@@ -10,12 +10,25 @@ somebody wants to know it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from situ.quality.property import Point
-from situ.quality.rows import Columns, Matrix, Rows, first_that_meet
+from situ.quality.match.point_matrix import (
+    Flags,
+    Matrix,
+    Numbers,
+    PointMatrix,
+    PropertyColumns,
+    ValueColumns,
+    as_goodness,
+    at_least,
+    at_most,
+    first_that_meet,
+)
+from situ.quality.model.allocation_problem import slope
+from situ.quality.model.declarations import Point, Profile
 
 Key = tuple[str, int]
 """A profile and one of its points: the place of a mode, or 0."""
@@ -34,11 +47,11 @@ def dominates(above: Point, below: Point) -> bool:
 class Skyline:
     """All points of a pool, and which of them are undominated."""
 
-    def __init__(self, columns: Columns) -> None:
-        self.points: Rows[Key] = Rows(columns)
+    def __init__(self, columns: PropertyColumns) -> None:
+        self.points: PointMatrix[Key] = PointMatrix(columns)
         self._is_known = True
         """Whether the rest is up to date."""
-        self._members: Rows[Key] = Rows(columns)
+        self._members: PointMatrix[Key] = PointMatrix(columns)
         self._guards: dict[Key, Key] = {}
         self._wards: dict[Key, set[Key]] = {}
 
@@ -46,7 +59,7 @@ class Skyline:
         return key in self.points
 
     @property
-    def members(self) -> Rows[Key]:
+    def members(self) -> PointMatrix[Key]:
         """The points that no other dominates."""
         self._find_out()
         return self._members
@@ -58,7 +71,7 @@ class Skyline:
         return self._guards
 
     @property
-    def sufficient(self) -> Rows[Key]:
+    def sufficient(self) -> PointMatrix[Key]:
         """Points that meet whatever any point does: the members, or all while those are not known."""
         return self._members if self._is_known else self.points
 
@@ -107,7 +120,7 @@ class Skyline:
     def _find_out(self) -> None:
         if not self._is_known:
             self._is_known = True
-            self._members = Rows(self.points.columns)
+            self._members = PointMatrix(self.points.columns)
             self._guards.clear()
             self._wards.clear()
             self._admit(self.points.keys, self.points.values)
@@ -172,3 +185,191 @@ class Skyline:
     def _guard(self, ward: Key, guard: Key) -> None:
         self._guards[ward] = guard
         self._wards.setdefault(guard, set()).add(ward)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What many profiles provide: where each is, where it could be, and how its costs rise on the way.
+
+
+class ProfilePoints(NamedTuple):
+    """Some profiles as matrices: one column for each, but for what they can reach one for each of their modes."""
+
+    now: Matrix
+    """:meth:`Profile.current`."""
+    keys: list[Key]
+    """Whose the points are that can be reached, and the places of modes."""
+    best: Matrix
+    """:meth:`Profile.reach`."""
+    rises: Matrix
+    """By how much the cost of a free property rises with each unit of goodness; NaN where it does not evenly."""
+    dearest: float
+    """The highest cost of those that do, or 1."""
+
+
+class ProfileMatrix:
+    """Profiles, by their ids and by their places among these."""
+
+    def __init__(self, profiles: Mapping[str, Profile]) -> None:
+        self._ids = [*profiles]
+        self._profiles = [*profiles.values()]
+        free = [each.capabilities for each in self._profiles]
+        capabilities = [capability for each in free for capability in each.values()]
+        costs = [slope(each) for each in capabilities]
+        self._free = ValueColumns(
+            free,
+            as_goodness([each.cv if each.about.maximise else -each.cv for each in capabilities]),
+            as_goodness([each.ub if each.about.maximise else -each.lb for each in capabilities]),
+            [rise for rise, _ in costs],
+            [dearest for _, dearest in costs],
+        )
+
+    def of(self, places: Sequence[int], columns: PropertyColumns) -> ProfilePoints:
+        """Some of the profiles."""
+        now, best, rises, dearest = self._free.of(places, columns)
+        chosen = [self._profiles[place] for place in places]
+        keys: list[Key] = [
+            (self._ids[place], mode) for place in places for mode in range(len(self._profiles[place].modes) or 1)
+        ]
+        if any(each.modes for each in chosen):
+            now, best, rises = _with_modes(chosen, columns, now, best, rises)
+        return ProfilePoints(now, keys, best, rises, float(np.max(dearest, initial=1.0)))
+
+
+def _with_modes(
+    profiles: Sequence[Profile], columns: PropertyColumns, now: Matrix, best: Matrix, rises: Matrix
+) -> tuple[Matrix, Matrix, Matrix]:
+    """The same, with the properties that are in modes."""
+    for each in profiles:
+        for id in each.moded:
+            columns.place(id)
+    now, best, rises = (columns.widened(each) for each in (now, best, rises))
+    best = np.repeat(best, [len(each.modes) or 1 for each in profiles], axis=1)
+    point = 0
+    for place, profile in enumerate(profiles):
+        for mode in profile.modes:
+            for id, about in profile.moded.items():
+                best[columns.place(id), point] = value = about.goodness(mode.values[id])
+                if mode.name == profile.mode:
+                    now[columns.place(id), place] = value
+            point += 1
+        point += not profile.modes
+    return now, best, rises
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Pools: profiles that are relevant alike, with their two skylines, and what expectations ask of them.
+#
+# By current values alone somebody who could do more is hidden, by reach alone somebody who satisfies already; so a
+# pool keeps a skyline of each. A profile that dominates but is invisible to a subscription must not hide a visible
+# one, which is why there are pools. Floors are a table beside the skylines: what a point meets is found by comparing
+# arrays.
+
+
+class Floors:
+    """What expectations, by their numbers, ask of a pool."""
+
+    def __init__(self, columns: PropertyColumns) -> None:
+        self._rows: PointMatrix[int] = PointMatrix(columns)
+        self._numbers: Numbers = np.zeros(0, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def numbers(self) -> Numbers:
+        """Of the expectations, in the order of the rows."""
+        return self._numbers[: len(self._rows)]
+
+    @property
+    def values(self) -> Matrix:
+        return self._rows.values
+
+    def of(self, numbers: Iterable[int]) -> Matrix:
+        """The floors of some expectations."""
+        return self._rows.values[:, [self._rows.place(number) for number in numbers]]
+
+    def put_new(self, numbers: Sequence[int], floors: Matrix) -> None:
+        """Write down what expectations ask whose numbers are not here yet, one in each column."""
+        first = len(self._rows)
+        self._rows.put_new(numbers, floors)
+        if len(self._rows) > len(self._numbers):
+            grown = np.zeros(2 * len(self._rows), dtype=np.int64)
+            grown[:first] = self._numbers[:first]
+            self._numbers = grown
+        self._numbers[first : len(self._rows)] = numbers
+
+    def places(self, numbers: Iterable[int]) -> list[int | None]:
+        """Where the floors of expectations are, of those that have some here."""
+        return self._rows.places(numbers)
+
+    def drop(self, number: int) -> None:
+        place = self._rows.drop(number)
+        self._numbers[place] = self._numbers[len(self._rows)]
+
+
+class Pool:
+    """The profiles of one pool."""
+
+    def __init__(self) -> None:
+        self.columns = PropertyColumns()
+        self.profiles: dict[str, Profile] = {}
+        self.now = Skyline(self.columns)
+        """By current points."""
+        self.able = Skyline(self.columns)
+        """By the best points that can be had."""
+        self.floors = Floors(self.columns)
+        self.rises: PointMatrix[str] = PointMatrix(self.columns)
+        """By how much the cost of a free property rises with each unit of goodness; NaN where it does not evenly."""
+        self.dearest = 1.0
+        """No cost that rises evenly was ever higher."""
+
+    def put(self, profile: Profile) -> bool:
+        """Put a profile; whether a point of it is another than before."""
+        id = profile.id
+        before = self.profiles.get(id)
+        self.profiles[id] = profile
+        costs = {name: slope(each) for name, each in profile.capabilities.items()}
+        self.rises.put(id, self.columns.vector({name: rise for name, (rise, _) in costs.items()}))
+        self.dearest = max(self.dearest, *(dearest for _, dearest in costs.values()), 1.0)
+        reach = profile.reach()
+        changed = self.now.put((id, 0), profile.current())
+        for place, point in enumerate(reach):
+            changed |= self.able.put((id, place), point)
+        for place in range(len(reach), len(before.modes or (None,)) if before is not None else 0):
+            self.able.drop((id, place))
+            changed = True
+        return changed
+
+    def put_new(self, profiles: Mapping[str, Profile], points: ProfilePoints) -> None:
+        """Put many at once, by their ids, that are not here yet; with what they provide in the columns of the pool."""
+        self.profiles |= profiles
+        self.rises.put_new([*profiles], points.rises)
+        self.dearest = max(self.dearest, points.dearest)
+        self.now.put_new([(id, 0) for id in profiles], points.now)
+        self.able.put_new(points.keys, points.best)
+
+    def drop(self, id: str) -> None:
+        profile = self.profiles.pop(id)
+        self.rises.drop(id)
+        self.now.drop((id, 0))
+        for place in range(len(profile.modes) or 1):
+            self.able.drop((id, place))
+
+    def met_by(self, profile: Profile) -> tuple[Flags, Flags]:
+        """Which floors its current point meets, and which some point that it can reach."""
+        now, *reach = [self.columns.vector(point) for point in (profile.current(), *profile.reach())]
+        floors = self.floors.values
+        able = np.zeros(len(self.floors), dtype=np.bool_)
+        for each in reach:
+            able |= at_most(floors, each)
+        return at_most(floors, now), able
+
+    def candidates(self, asked: Point) -> tuple[frozenset[str], frozenset[str]]:
+        """Who of all meets what is asked now, and who does not but could."""
+        vector = self.columns.vector(asked)
+        now = _ids(self.now.points, at_least(self.now.points.values, vector))
+        return now, _ids(self.able.points, at_least(self.able.points.values, vector)) - now
+
+
+def _ids(points: PointMatrix[Key], chosen: Flags) -> frozenset[str]:
+    return frozenset(points.keys[place][0] for place in np.flatnonzero(chosen).tolist())

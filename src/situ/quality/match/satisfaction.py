@@ -1,7 +1,8 @@
 """Matching: whether what is needed is there, could be had, or neither; by whom; and what falls short.
 
 Satisfaction is upward closed: a point that is at least as good in everything meets whatever the other one meets. This
-is matching against all profiles. :mod:`situ.quality.standing` keeps the same states while profiles come and go.
+is matching against all profiles. :mod:`situ.quality.match.match_index` keeps the same states while profiles come and
+go.
 """
 
 from __future__ import annotations
@@ -11,12 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
-from situ.quality.expectation import Expectation, Need
-from situ.quality.profile import Capability, Profile
-from situ.quality.property import Property
+from situ.quality.model.declarations import Capability, Expectation, Need, Profile, QualityProperty
 
 
-class State(IntEnum):
+class Satisfaction(IntEnum):
     """How an expectation stands; of several answers the highest counts."""
 
     UNSATISFIED = 0
@@ -60,45 +59,45 @@ def capability_of(profile: Profile, id: str) -> Capability | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
+class QualityMatch:
     """The state of an expectation, with the ids of profiles that satisfy it and of those that could be adapted to it.
 
     Both are there whatever the state, in the order of ids.
     """
 
-    state: State
+    state: Satisfaction
     now: tuple[str, ...] = ()
     able: tuple[str, ...] = ()
 
 
-def check(expectation: Expectation, profile: Profile) -> State:
+def check(expectation: Expectation, profile: Profile) -> Satisfaction:
     """How an expectation would stand with this profile alone, if one publisher is enough."""
     if not expectation.needs.keys() <= profile.properties:
-        return State.UNSATISFIED
+        return Satisfaction.UNSATISFIED
     if expectation.is_met_by(profile.current()):
-        return State.SATISFIED
+        return Satisfaction.SATISFIED
     if any(expectation.is_met_by(point) for point in profile.reach()):
-        return State.SATISFIABLE
-    return State.UNSATISFIED
+        return Satisfaction.SATISFIABLE
+    return Satisfaction.UNSATISFIED
 
 
-def match(expectation: Expectation, profiles: Iterable[Profile]) -> Match:
+def match(expectation: Expectation, profiles: Iterable[Profile]) -> QualityMatch:
     """The state with these profiles, which are all that are relevant; their order does not matter."""
-    found: dict[State, list[Profile]] = {state: [] for state in State}
+    found: dict[Satisfaction, list[Profile]] = {state: [] for state in Satisfaction}
     for profile in profiles:
         found[check(expectation, profile)].append(profile)
-    now, able = found[State.SATISFIED], found[State.SATISFIABLE]
-    return Match(state=composed(expectation, now, able), now=_ids(now), able=_ids(able))
+    now, able = found[Satisfaction.SATISFIED], found[Satisfaction.SATISFIABLE]
+    return QualityMatch(state=satisfaction_of(expectation, now, able), now=_ids(now), able=_ids(able))
 
 
-def composed(expectation: Expectation, now: Iterable[Profile], able: Iterable[Profile]) -> State:
+def satisfaction_of(expectation: Expectation, now: Iterable[Profile], able: Iterable[Profile]) -> Satisfaction:
     """The state that follows from who satisfies it and who could: as many different publishers as it asks for."""
     satisfying = {profile.publisher for profile in now}
     if len(satisfying) >= expectation.publishers:
-        return State.SATISFIED
+        return Satisfaction.SATISFIED
     if len(satisfying | {profile.publisher for profile in able}) >= expectation.publishers:
-        return State.SATISFIABLE
-    return State.UNSATISFIED
+        return Satisfaction.SATISFIABLE
+    return Satisfaction.UNSATISFIED
 
 
 def _ids(profiles: Iterable[Profile]) -> tuple[str, ...]:
@@ -112,7 +111,7 @@ def _ids(profiles: Iterable[Profile]) -> tuple[str, ...]:
 class Shortfall:
     """A property in which a profile falls short of a need."""
 
-    about: Property
+    about: QualityProperty
     current: float | None
     """Its value, alpha; None: the profile lacks the property."""
     reachable: float | None
@@ -121,7 +120,7 @@ class Shortfall:
 
 def closest(expectation: Expectation, profiles: Iterable[Profile]) -> Profile | None:
     """Of the profiles that do not satisfy it the one that is nearest to doing so; None, if there is none."""
-    short = (profile for profile in profiles if check(expectation, profile) is not State.SATISFIED)
+    short = (profile for profile in profiles if check(expectation, profile) is not Satisfaction.SATISFIED)
     return min(short, key=lambda profile: _distance(expectation, profile), default=None)
 
 

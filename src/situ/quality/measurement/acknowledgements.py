@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from situ.quality.panes import Pane, pane_of
+from situ.quality.measurement.panes import Pane, pane_of
 
 Events = Mapping[tuple[str, str], int]
 """Publisher and type → events."""
@@ -22,7 +22,7 @@ _MOST_LOTS = 64
 
 
 @dataclass(slots=True)
-class Lot:
+class StoredBatch:
     """Messages that were stored for a delivery group, and the events in them of publishers that are counted."""
 
     first: int
@@ -31,7 +31,7 @@ class Lot:
     messages: int = 0
     events: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def add(self, other: Lot) -> None:
+    def add(self, other: StoredBatch) -> None:
         self.first, self.last = min(self.first, other.first), max(self.last, other.last)
         self.messages += other.messages
         for origin, count in other.events.items():
@@ -39,20 +39,20 @@ class Lot:
 
 
 @dataclass(slots=True)
-class Lots:
+class StoredBatches:
     """What was stored since somebody looked last, by delivery group."""
 
-    by_group: dict[str, Lot] = field(default_factory=dict)
+    by_group: dict[str, StoredBatch] = field(default_factory=dict)
 
     def stored(self, group: str, seq: int, events: Events) -> None:
         """A message of a group was stored. Those without counted events have to be told as well."""
-        self._add(group, Lot(seq, seq, 1, dict(events)))
+        self._add(group, StoredBatch(seq, seq, 1, dict(events)))
 
-    def add(self, other: Lots) -> None:
+    def add(self, other: StoredBatches) -> None:
         for group, lot in other.by_group.items():
             self._add(group, lot)
 
-    def _add(self, group: str, lot: Lot) -> None:
+    def _add(self, group: str, lot: StoredBatch) -> None:
         known = self.by_group.get(group)
         if known is None:
             self.by_group[group] = lot
@@ -67,15 +67,15 @@ class Lots:
         }
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Lots:
+    def from_json(cls, value: Mapping[str, Any]) -> StoredBatches:
         found = {}
         for group, (first, last, messages, events) in value.items():
-            found[group] = Lot(first, last, messages, {(origin, type): count for origin, type, count in events})
+            found[group] = StoredBatch(first, last, messages, {(origin, type): count for origin, type, count in events})
         return cls(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
+class ConsumerProgress:
     """How far the reader of a durable subscription is, by sequences of messages."""
 
     name: str
@@ -90,23 +90,23 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class DeliveryCounts:
     """Deliveries of events whose fate is known: how many, and how many of them were acknowledged."""
 
     accepted: int = 0
     delivered: float = 0.0
 
-    def __add__(self, other: Settled) -> Settled:
-        return Settled(self.accepted + other.accepted, self.delivered + other.delivered)
+    def __add__(self, other: DeliveryCounts) -> DeliveryCounts:
+        return DeliveryCounts(self.accepted + other.accepted, self.delivered + other.delivered)
 
 
-def sum_up(whole: dict[tuple[str, str], Settled], part: Mapping[tuple[str, str], Settled]) -> None:
+def sum_up(whole: dict[tuple[str, str], DeliveryCounts], part: Mapping[tuple[str, str], DeliveryCounts]) -> None:
     """Add a part to the whole, by publisher and type."""
     for origin, each in part.items():
         whole[origin] = whole[origin] + each if origin in whole else each
 
 
-def panes_of_settled(settled: Mapping[tuple[str, str], Settled], until: int) -> tuple[Pane, ...]:
+def panes_of_counts(settled: Mapping[tuple[str, str], DeliveryCounts], until: int) -> tuple[Pane, ...]:
     """What has become known, as panes. They are those in which it became known: the events may be of long ago, and
     their windows closed."""
     return tuple(
@@ -116,7 +116,7 @@ def panes_of_settled(settled: Mapping[tuple[str, str], Settled], until: int) -> 
 
 
 @dataclass(slots=True)
-class _Account:
+class _ConsumerAccount:
     """What one reader is owed, from the moment on that nothing is owed to it from before."""
 
     groups: tuple[str, ...]
@@ -131,31 +131,31 @@ class _Account:
     """Messages of lots that are settled."""
     lost: int = 0
     """Messages that are known to be lost."""
-    lots: list[Lot] = field(default_factory=list)
+    lots: list[StoredBatch] = field(default_factory=list)
     """Not settled."""
     size: int = 1
     """How many messages are in a lot, at most, that more are added to."""
 
-    def begin(self, reader: Reader) -> None:
+    def begin(self, reader: ConsumerProgress) -> None:
         """Only what was stored behind what it has acknowledged now is counted."""
         self.begun, self.base = True, reader.number
         self.lots = [each for each in self.lots if each.first > reader.acknowledged]
 
-    def put(self, lot: Lot) -> None:
+    def put(self, lot: StoredBatch) -> None:
         """Lots grow with what waits, all to about the same size."""
         if not self.lots:
             self.size = 1
         if self.lots and self.lots[-1].messages + lot.messages <= self.size:
             self.lots[-1].add(lot)
             return
-        self.lots.append(Lot(lot.first, lot.last, lot.messages, dict(lot.events)))
+        self.lots.append(StoredBatch(lot.first, lot.last, lot.messages, dict(lot.events)))
         if len(self.lots) > _MOST_LOTS:
             self.size = 2 * max(self.size, *(each.messages for each in self.lots))
             for one, other in zip(self.lots[::2], self.lots[1::2], strict=False):
                 one.add(other)
             self.lots = self.lots[::2]
 
-    def settle(self, reader: Reader, first: int) -> dict[tuple[str, str], Settled]:
+    def settle(self, reader: ConsumerProgress, first: int) -> dict[tuple[str, str], DeliveryCounts]:
         """What has become known by how far a reader is, and by the first message that there still is."""
         settled, self.lots = _part(self.lots, lambda lot: _is_settled(lot, reader, first))
         if not settled:
@@ -165,42 +165,47 @@ class _Account:
         missing = self.owed - (reader.number - self.base) - self.lost
         lost = min(max(missing, 0), messages)
         self.lost += lost
-        found: dict[tuple[str, str], Settled] = {}
+        found: dict[tuple[str, str], DeliveryCounts] = {}
         for lot in settled:
-            sum_up(found, {id: Settled(each, each * (messages - lost) / messages) for id, each in lot.events.items()})
+            sum_up(
+                found,
+                {id: DeliveryCounts(each, each * (messages - lost) / messages) for id, each in lot.events.items()},
+            )
         return found
 
 
-def _is_settled(lot: Lot, reader: Reader, first: int) -> bool:
+def _is_settled(lot: StoredBatch, reader: ConsumerProgress, first: int) -> bool:
     """Whether a reader is past all of it. What a reader has in hand may be gone and be acknowledged nevertheless."""
     return lot.last <= reader.acknowledged or (lot.last < first and lot.first > reader.handed)
 
 
-def _part(lots: Iterable[Lot], is_such: Callable[[Lot], bool]) -> tuple[list[Lot], list[Lot]]:
-    found: tuple[list[Lot], list[Lot]] = ([], [])
+def _part(
+    lots: Iterable[StoredBatch], is_such: Callable[[StoredBatch], bool]
+) -> tuple[list[StoredBatch], list[StoredBatch]]:
+    found: tuple[list[StoredBatch], list[StoredBatch]] = ([], [])
     for each in lots:
         found[0 if is_such(each) else 1].append(each)
     return found
 
 
-class Receipts:
+class AckTracker:
     """Follows what was stored for the readers of a zone."""
 
     def __init__(self) -> None:
-        self.new = Lots()
+        self.new = StoredBatches()
         """What was stored since the last look."""
-        self._accounts: dict[str, _Account] = {}
+        self._accounts: dict[str, _ConsumerAccount] = {}
 
-    def look(self, first: int, last: int, readers: Iterable[Reader]) -> dict[tuple[str, str], Settled]:
+    def look(self, first: int, last: int, readers: Iterable[ConsumerProgress]) -> dict[tuple[str, str], DeliveryCounts]:
         """What has become known of deliveries. ``first`` and ``last`` are those of the messages that there still are;
         they have to be older than what is known of the readers, or what was acknowledged in between counts as lost."""
-        new, self.new = self.new, Lots()
+        new, self.new = self.new, StoredBatches()
         before, self._accounts = self._accounts, {}
-        found: dict[tuple[str, str], Settled] = {}
+        found: dict[tuple[str, str], DeliveryCounts] = {}
         for reader in readers:
             account = before.get(reader.name)
             if account is None or account.groups != reader.groups or reader.number < account.number:
-                account = _Account(reader.groups, since=last)  # who is another one is owed nothing
+                account = _ConsumerAccount(reader.groups, since=last)  # who is another one is owed nothing
             self._accounts[reader.name] = account
             account.number = reader.number
             for group in reader.groups:

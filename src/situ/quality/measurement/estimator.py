@@ -1,36 +1,103 @@
-"""The estimator: when what is measured takes the place of what is declared, and when it gives it back.
+"""Effective profiles: what matching sees of a publisher, which is not always what it declares.
 
-An effective value moves only when the measured one is off by more than a tenth in two windows in a row, so trembling
-moves nothing; or at once, when a publisher falls silent for three times as long as it should. Windows slide, and those
-in a row end a minute apart with none between that says otherwise. When measured and declared values agree for five of
-them, the declaration rules again. Declared, measured and effective values are all kept.
+Measured values take the place of declared ones, and ranges are widened to hold them. What cannot be had is not in
+reach: a property that no action improves, a value that the publisher said or showed it cannot do, and anything at all
+of a publisher that does not follow advice. The result is a profile like any other.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
-from situ.quality.effective import Correction
-from situ.quality.gathered import LONGEST, MINUTE, WINDOW, Gathered, reading
-from situ.quality.matching import capability_of
-from situ.quality.panes import LENGTH, Pane, pane_of
-from situ.quality.profile import Profile
-from situ.quality.property import BUILT_IN, Property
+from situ.quality.match.satisfaction import capability_of
+from situ.quality.measurement.panes import LENGTH, LONGEST, MINUTE, WINDOW, Pane, PaneStore, measure_window, pane_of
+from situ.quality.model.declarations import BUILT_IN, Capability, Mode, Profile, QualityProperty
+
+
+def _nothing() -> Mapping[str, float]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """What is known of a profile besides what it declares."""
+
+    measured: Mapping[str, float] = field(default_factory=_nothing)
+    """Property → the value that holds instead of the declared one."""
+    added: Mapping[str, QualityProperty] = field(default_factory=lambda: MappingProxyType({}))
+    """Measured properties that no publisher declares, as the middleware alone determines them."""
+    limits: Mapping[str, float] = field(default_factory=_nothing)
+    """Property → the best that can be had after all."""
+    barred: frozenset[str] = frozenset()
+    """Modes that cannot be had after all."""
+    frozen: bool = False
+    """Nothing else than what is can be had."""
+
+
+def effective_profile(
+    profile: Profile, correction: Correction, improvable: Callable[[QualityProperty], bool]
+) -> Profile:
+    """A profile as it is to be matched. ``improvable``: whether some action gets better values of a property."""
+    capabilities = {
+        id: _capability(id, each, correction, improvable(each.about)) for id, each in profile.capabilities.items()
+    }
+    for id, about in correction.added.items():
+        if id not in profile.properties and id in correction.measured:
+            value = correction.measured[id]
+            capabilities[id] = Capability(about=about, lb=value, ub=value, cv=value)
+    modes = tuple(_mode(each, profile, correction) for each in profile.modes if _is_open(each, profile, correction))
+    if capabilities == profile.capabilities and modes == profile.modes:
+        return profile
+    return replace(profile, capabilities=MappingProxyType(capabilities), modes=modes)
+
+
+def _capability(id: str, capability: Capability, correction: Correction, improvable: bool) -> Capability:
+    about = capability.about
+    cv = correction.measured.get(id, capability.cv)
+    best = about.better(capability.best, cv)
+    if id in correction.limits:
+        best = about.better(about.worse(best, correction.limits[id]), cv)
+    if correction.frozen or not improvable:
+        best = cv
+    worst = about.worse(capability.worst, cv)
+    lb, ub = (worst, best) if about.maximise else (best, worst)
+    return replace(capability, lb=lb, ub=ub, cv=cv)
+
+
+def _is_open(mode: Mode, profile: Profile, correction: Correction) -> bool:
+    return mode.name == profile.mode or not (correction.frozen or mode.name in correction.barred)
+
+
+def _mode(mode: Mode, profile: Profile, correction: Correction) -> Mode:
+    if mode.name != profile.mode or not mode.values.keys() & correction.measured.keys():
+        return mode
+    values = {id: correction.measured.get(id, value) for id, value in mode.values.items()}
+    return replace(mode, values=MappingProxyType(values))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The estimator: when what is measured takes the place of what is declared, and when it gives it back.
+#
+# An effective value moves only when the measured one is off by more than a tenth in two windows in a row, so trembling
+# moves nothing; or at once, when a publisher falls silent for three times as long as it should. Windows slide, and
+# those in a row end a minute apart with none between that says otherwise. When measured and declared values agree for
+# five of them, the declaration rules again. Declared, measured and effective values are all kept.
 
 TOLERANCE = 0.1
 MOVES_AFTER = WINDOW
 """From the end of the first window that is off to that of the second."""
 RETURNS_AFTER = 4 * WINDOW
 SILENT_GAPS = 3
-ADDED: Mapping[str, Property] = {"latency": BUILT_IN["latency"]}
+ADDED: Mapping[str, QualityProperty] = {"latency": BUILT_IN["latency"]}
 """What no publisher declares, as the middleware alone determines it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class ValueShift:
     """An effective value became another."""
 
     property: str
@@ -99,18 +166,18 @@ class Estimate:
                 self.since = pane.start + LENGTH
             self.last = pane.last if self.last is None else max(self.last, pane.last)
 
-    def observe(self, profile: Profile, gathered: Gathered, until: int) -> tuple[Move, ...]:
+    def observe(self, profile: Profile, gathered: PaneStore, until: int) -> tuple[ValueShift, ...]:
         """Look at all windows that end up to ``until`` and were not looked at; tell what moved, in order."""
         if self.since is None:
             self.since = _next_pane(until)
-        moves: list[Move] = []
+        moves: list[ValueShift] = []
         earliest = until - LONGEST if self.judged is None else max(self.judged + LENGTH, until - LONGEST)
         for end in range(max(pane_of(earliest), self.since + WINDOW), pane_of(until) + 1, LENGTH):
             window = gathered.window(profile.id, self.since, end)
             if window is None:
                 continue
             self.judged, self.gap = end, window.gap
-            self.measured = reading(window, sorted(profile.properties | ADDED.keys()), _value(profile, "rate"))
+            self.measured = measure_window(window, sorted(profile.properties | ADDED.keys()), _value(profile, "rate"))
             for id, value in self.measured.items():
                 # Of a silence only its length tells anything.
                 if not (self.silent and id == "rate"):
@@ -118,13 +185,13 @@ class Estimate:
         moves += self._listen(profile, until)
         return tuple(moves)
 
-    def _judge(self, profile: Profile, id: str, value: float, end: int) -> list[Move]:
+    def _judge(self, profile: Profile, id: str, value: float, end: int) -> list[ValueShift]:
         about = _about(profile, id)
         declared = _value(profile, id)
         holds = self.corrected.get(id, declared)
         if holds is None:
             self.corrected[id] = value
-            return [Move(property=id, before=None, after=value, worse=False)]
+            return [ValueShift(property=id, before=None, after=value, worse=False)]
         moves = []
         if agrees(about, value, holds):
             self._off.pop(id, None)
@@ -137,17 +204,17 @@ class Estimate:
             if not agrees(about, value, declared):
                 self._agreed.pop(id, None)
             elif end - self._agreed.setdefault(id, end) >= RETURNS_AFTER:
-                moves.append(Move(property=id, before=self.corrected.pop(id), after=declared, worse=False))
+                moves.append(ValueShift(property=id, before=self.corrected.pop(id), after=declared, worse=False))
                 self._agreed.pop(id, None)
                 self._off.pop(id, None)
         return moves
 
-    def _move(self, about: Property, id: str, before: float, after: float, *, blame: bool) -> Move:
+    def _move(self, about: QualityProperty, id: str, before: float, after: float, *, blame: bool) -> ValueShift:
         self.corrected[id] = after
         self._off.pop(id, None)
-        return Move(property=id, before=before, after=after, worse=blame and not about.at_least(after, before))
+        return ValueShift(property=id, before=before, after=after, worse=blame and not about.at_least(after, before))
 
-    def _listen(self, profile: Profile, until: int) -> list[Move]:
+    def _listen(self, profile: Profile, until: int) -> list[ValueShift]:
         """Whether the publisher is silent for longer than it should be."""
         assert self.since is not None
         holds = self.corrected.get("rate", _value(profile, "rate"))
@@ -171,7 +238,7 @@ class Estimate:
         return cls(corrected=dict(value["corrected"]), silent=value["silent"])
 
 
-def agrees(about: Property, value: float, with_: float) -> bool:
+def agrees(about: QualityProperty, value: float, with_: float) -> bool:
     """Whether two values are the same but for trembling."""
     if about.levels:
         return value == with_
@@ -184,7 +251,7 @@ def _value(profile: Profile, id: str) -> float | None:
     return None if found is None else found.cv
 
 
-def _about(profile: Profile, id: str) -> Property:
+def _about(profile: Profile, id: str) -> QualityProperty:
     found = capability_of(profile, id)
     return ADDED[id] if found is None else found.about
 

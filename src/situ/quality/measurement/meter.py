@@ -1,22 +1,68 @@
-"""Meters: events of publishers on their way to deliveries → panes.
-
-A meter only counts what it is shown; what it finds at the beginning and at the end of that is joined with what came
-before by whoever gets the panes. So parts of a stream can be measured anywhere. Columns of numbers are gathered event
-by event, and worked through together.
-"""
+"""Whose events are measured, and of whom it is counted whether what they publish is delivered."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from situ.event.row import Row
-from situ.quality.panes import GROWTH, LENGTH, Numbers, Pane, Sketch
-from situ.quality.shaping.track import Track
+from situ.quality.measurement.panes import GROWTH, LENGTH, Pane, SequenceRange, Sketch, merge_panes, pane_of
+from situ.quality.model.declarations import Profile
+from situ.quality.shaping.watermark import NEVER, LatenessBounds, WatermarkTracker
+
+_RELIABILITY = "reliability"
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredPublishers:
+    """Publishers, by their names."""
+
+    publishers: frozenset[str] = frozenset()
+    """That have told what they can do."""
+    counted: frozenset[str] = frozenset()
+    """Those of them that speak of reliability: to count acknowledgements for nobody would be a waste."""
+
+    @classmethod
+    def of(cls, profiles: Iterable[Profile]) -> MeasuredPublishers:
+        found = tuple(profiles)
+        return cls(
+            frozenset(each.publisher for each in found),
+            frozenset(
+                each.publisher for each in found if _RELIABILITY in each.capabilities or _RELIABILITY in each.moded
+            ),
+        )
+
+    def __or__(self, other: MeasuredPublishers) -> MeasuredPublishers:
+        return MeasuredPublishers(self.publishers | other.publishers, self.counted | other.counted)
+
+    def origins(self, rows: Sequence[Row]) -> dict[tuple[str, str], int]:
+        """Publisher and type → events, of those that are counted."""
+        if self.counted.isdisjoint({row.client for row in rows}):
+            return {}
+        return Counter([(row.client, row.type) for row in rows if row.client in self.counted])
+
+    def as_json(self) -> dict[str, Any]:
+        return {"publishers": sorted(self.publishers), "counted": sorted(self.counted)}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> MeasuredPublishers:
+        return cls(frozenset(value["publishers"]), frozenset(value["counted"]))
+
+
+NO_PUBLISHERS = MeasuredPublishers()
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Meters: events of publishers on their way to deliveries → panes.
+#
+# A meter only counts what it is shown; what it finds at the beginning and at the end of that is joined with what came
+# before by whoever gets the panes. So parts of a stream can be measured anywhere. Columns of numbers are gathered
+# event by event, and worked through together.
 
 _LOG_GROWTH = math.log(GROWTH)
 _MOST_SOURCES = 1_000
@@ -27,7 +73,7 @@ _UNKNOWN = 1 << 62
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 
-class End(NamedTuple):
+class SourceSpan(NamedTuple):
     """Of a source in a part of its stream: the time of its first event there, and its latest."""
 
     publisher: str
@@ -38,12 +84,12 @@ class End(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class MeteredPart:
     """What was measured of a part of a stream: panes, what it began and ended with, and how far it came."""
 
     panes: tuple[Pane, ...] = ()
-    ends: tuple[End, ...] = ()
-    reached: Track = field(default_factory=Track)
+    ends: tuple[SourceSpan, ...] = ()
+    reached: WatermarkTracker = field(default_factory=WatermarkTracker)
 
     def as_json(self) -> dict[str, Any]:
         """Plain data; nothing of nothing."""
@@ -53,16 +99,16 @@ class Part:
         return {"panes": panes, "ends": [list(each) for each in self.ends], "reached": self.reached.as_json()}
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Part:
-        reached = Track()
+    def from_json(cls, value: Mapping[str, Any]) -> MeteredPart:
+        reached = WatermarkTracker()
         if "reached" in value:
             reached.restore(value["reached"])
         panes = tuple(Pane.from_json(each) for each in value.get("panes", ()))
-        return cls(panes=panes, ends=tuple(End(*each) for each in value.get("ends", ())), reached=reached)
+        return cls(panes=panes, ends=tuple(SourceSpan(*each) for each in value.get("ends", ())), reached=reached)
 
 
 @dataclass(slots=True)
-class _Columns:
+class _MeterColumns:
     """Of one publisher and type."""
 
     times: list[int] = field(default_factory=list)
@@ -99,7 +145,7 @@ class Meter:
 
     def __init__(self, publishers: Collection[str]) -> None:
         self.publishers = frozenset(publishers)
-        self._columns: dict[tuple[str, str], _Columns] = {}
+        self._columns: dict[tuple[str, str], _MeterColumns] = {}
 
     def take(self, rows: Sequence[Row], now: int) -> None:
         """Events that are delivered at this instant, those of a publisher in the order of the log."""
@@ -110,33 +156,35 @@ class Meter:
                 own = [row for row in rows if row.type == type and row.client == publisher]
                 columns = self._columns.get((publisher, type))
                 if columns is None:
-                    columns = self._columns[publisher, type] = _Columns()
+                    columns = self._columns[publisher, type] = _MeterColumns()
                 columns.add(own, now)
 
-    def drain(self) -> Part:
+    def drain(self) -> MeteredPart:
         """What was measured since the last time."""
         found, self._columns = self._columns, {}
         panes: list[Pane] = []
-        ends: list[End] = []
-        reached = Track()
+        ends: list[SourceSpan] = []
+        reached = WatermarkTracker()
         for (publisher, type), columns in found.items():
             times = np.array(columns.times, dtype=np.int64)
             by_source = _BySource(times, np.array(columns.sources, dtype=np.int64))
             panes += _panes(publisher, type, columns, times, by_source.gaps())
             names = list(columns.codes)
-            ends += [End(publisher, type, names[code], first, latest) for code, first, latest in by_source.ends()]
+            ends += [
+                SourceSpan(publisher, type, names[code], first, latest) for code, first, latest in by_source.ends()
+            ]
             _reach(reached, times, np.array(columns.received, dtype=np.int64))
-        return Part(panes=tuple(panes), ends=tuple(ends), reached=reached)
+        return MeteredPart(panes=tuple(panes), ends=tuple(ends), reached=reached)
 
 
-def _reach(track: Track, times: Ints, received: Ints) -> None:
+def _reach(track: WatermarkTracker, times: Ints, received: Ints) -> None:
     """No event counts as later than it was received."""
     capped = np.minimum(times, received)
     last = int(capped.argmax())
-    track.merge(Track(int(capped[last]), int(received[last]), int(received.max())))
+    track.merge(WatermarkTracker(int(capped[last]), int(received[last]), int(received.max())))
 
 
-def _panes(publisher: str, type: str, columns: _Columns, times: Ints, gaps: Ints) -> list[Pane]:
+def _panes(publisher: str, type: str, columns: _MeterColumns, times: Ints, gaps: Ints) -> list[Pane]:
     delivered = _repeated(columns.delivered)
     latency = _buckets(delivered - np.array(columns.received, dtype=np.int64))
     freshness = _buckets(delivered - times)
@@ -225,7 +273,7 @@ class _BySource:
 
 
 def _buckets(durations: Ints) -> Ints:
-    """As :func:`situ.quality.panes.bucket_of` of each."""
+    """As :func:`situ.quality.measurement.panes.bucket_of` of each."""
     found = np.zeros(len(durations), dtype=np.int64)
     some = durations >= 1
     found[some] = 1 + np.floor(np.log(durations[some].astype(np.float64)) / _LOG_GROWTH).astype(np.int64)
@@ -238,10 +286,58 @@ def _sketch(buckets: Ints) -> Sketch:
     return Sketch(dict(zip(some.tolist(), counts[some].tolist(), strict=True)))
 
 
-def _numbers(incarnations: Ints, numbers: Ints) -> dict[int, Numbers]:
+def _numbers(incarnations: Ints, numbers: Ints) -> dict[int, SequenceRange]:
     found = {}
     for incarnation in np.unique(incarnations).tolist():
         own = numbers[incarnations == incarnation]
         distinct = len(own) if bool((np.diff(own) > 0).all()) else len(np.unique(own))
-        found[incarnation] = Numbers(int(own.min()), int(own.max()), distinct)
+        found[incarnation] = SequenceRange(int(own.min()), int(own.max()), distinct)
     return found
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Joining: what was measured of the parts of a stream, in their order → panes, and how far they are complete.
+
+_MOST = 100_000
+"""Sources whose latest event is remembered."""
+
+
+class PaneMerger:
+    """Remembers of each source when its latest event was: between two parts there is time between events, too."""
+
+    def __init__(self, patience: LatenessBounds) -> None:
+        self._patience = patience
+        self._latest: dict[tuple[str, str, str], int] = {}
+        self._reached = WatermarkTracker()
+
+    def join(self, parts: Iterable[MeteredPart]) -> tuple[Pane, ...]:
+        """The panes of the next parts of the stream, with what follows from those before; no two parts of these have
+        events of one publisher."""
+        parts = tuple(parts)
+        found = merge_panes(pane for part in parts for pane in part.panes)
+        for part in parts:
+            self._reached.merge(part.reached)
+            for end in part.ends:
+                self._follow(end, found)
+        return tuple(found.values())
+
+    def until(self, now: int) -> int | None:
+        """Up to which instant of event time nothing more is waited for; in silence it goes on with the clock. None:
+        nothing was measured yet."""
+        self._reached.fall_silent(now, self._patience)
+        reached = self._reached.watermark(self._patience.lateness)
+        return reached if reached > -NEVER else None
+
+    def _follow(self, end: SourceSpan, found: dict[tuple[str, str, int], Pane]) -> None:
+        key = (end.publisher, end.type, end.source)
+        before = self._latest.get(key)
+        if before is None:
+            if len(self._latest) >= _MOST:
+                self._latest.clear()
+            self._latest[key] = end.latest
+            return
+        self._latest[key] = max(before, end.latest)
+        place = (end.publisher, end.type, pane_of(end.first))
+        pane = found[place]
+        gap = max(end.first - before, 0, pane.gap or 0)
+        found[place] = replace(pane, gap=gap, disordered=pane.disordered + (end.first < before))

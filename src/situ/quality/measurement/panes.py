@@ -7,7 +7,7 @@ together, in any order; so do those of a window. What they say about quality is 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -67,15 +67,15 @@ class Sketch:
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class SequenceRange:
     """The numbers of the events that arrived under one incarnation of a publisher's keys."""
 
     least: int
     most: int
     distinct: int
 
-    def __add__(self, other: Numbers) -> Numbers:
-        return Numbers(min(self.least, other.least), max(self.most, other.most), self.distinct + other.distinct)
+    def __add__(self, other: SequenceRange) -> SequenceRange:
+        return SequenceRange(min(self.least, other.least), max(self.most, other.most), self.distinct + other.distinct)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ class Pane:
     """From event time to delivery."""
     ahead: int = 0
     """Events whose time is later than their delivery: some clock is wrong."""
-    numbers: Mapping[int, Numbers] = field(default_factory=lambda: MappingProxyType({}))
+    numbers: Mapping[int, SequenceRange] = field(default_factory=lambda: MappingProxyType({}))
     """By the incarnation of their keys; of this type alone, though a publisher numbers all its types together."""
     gap: int | None = None
     """The longest time in µs from one event of a source to the next, which is in this pane; None: not measured."""
@@ -169,7 +169,7 @@ class Pane:
             **plain,
             latency=_sketch(value.get("latency", {})),
             freshness=_sketch(value.get("freshness", {})),
-            numbers={int(key): Numbers(*each) for key, each in value.get("numbers", {}).items()},
+            numbers={int(key): SequenceRange(*each) for key, each in value.get("numbers", {}).items()},
         )
 
 
@@ -177,10 +177,185 @@ def _sketch(value: Mapping[str, int]) -> Sketch:
     return Sketch({int(bucket): count for bucket, count in value.items()})
 
 
-def together(panes: Iterable[Pane]) -> dict[tuple[str, str, int], Pane]:
+def merge_panes(panes: Iterable[Pane]) -> dict[tuple[str, str, int], Pane]:
     """Panes by publisher, type and start, those of the same added up."""
     found: dict[tuple[str, str, int], Pane] = {}
     for each in panes:
         key = (each.publisher, each.type, each.start)
         found[key] = found[key] + each if key in found else each
     return found
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Panes of the last ten minutes by profile, and what the properties of a window of them are measured to be.
+
+WINDOW = 60_000_000
+LONGEST = 600_000_000
+ENOUGH = 20
+"""Events; a window that has fewer grows, up to the longest."""
+IN_ORDER = 0.999
+"""The share of events that have to be in order to call all of them so."""
+MINUTE = 60_000_000
+_PERCENTILE = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaneWindow:
+    """Panes of one profile, from ``start`` to ``end``."""
+
+    start: int
+    end: int
+    panes: tuple[Pane, ...]
+    numbers: tuple[SequenceRange, ...] = ()
+    """Of all types of the publisher, which numbers them together; one for each incarnation."""
+
+    @property
+    def events(self) -> int:
+        return sum(each.events for each in self.panes)
+
+    @property
+    def last(self) -> int | None:
+        return max((each.last for each in self.panes if each.last is not None), default=None)
+
+    @property
+    def gap(self) -> int | None:
+        """The longest time between two events of a source; None, if nobody measured it."""
+        gaps = [each.gap for each in self.panes if each.events]
+        known = [each for each in gaps if each is not None]
+        return max(known) if known and len(known) == len(gaps) else None
+
+
+@dataclass(slots=True)
+class PaneStore:
+    """All panes that windows are made of."""
+
+    panes: dict[str, dict[int, Pane]] = field(default_factory=dict)
+    """Profile → start → pane."""
+    publishers: dict[str, set[str]] = field(default_factory=dict)
+    """Publisher → its profiles, of types without declared ones, too."""
+
+    def add(self, panes: Iterable[Pane]) -> None:
+        for each in panes:
+            mine = self.panes.setdefault(each.profile, {})
+            mine[each.start] = mine[each.start] + each if each.start in mine else each
+            self.publishers.setdefault(each.publisher, set()).add(each.profile)
+
+    def prune(self, before: int) -> None:
+        """Forget panes that start earlier."""
+        for profile in list(self.panes):
+            kept = {start: pane for start, pane in self.panes[profile].items() if start >= before}
+            if kept:
+                self.panes[profile] = kept
+                continue
+            del self.panes[profile]
+            publisher = profile.partition("/")[0]
+            self.publishers[publisher].discard(profile)
+            if not self.publishers[publisher]:
+                del self.publishers[publisher]
+
+    def forget(self, profile: str) -> None:
+        """What was measured of one that is no longer there says nothing about the next of the same name."""
+        self.panes.pop(profile, None)
+
+    def window(self, profile: str, since: int, end: int) -> PaneWindow | None:
+        """The shortest window up to ``end`` that has enough events; None, if it would begin before ``since``."""
+        mine = self.panes.get(profile, {})
+        start = end - WINDOW
+        if start < since:
+            return None
+        events = sum(mine[each].events for each in range(start, end, LENGTH) if each in mine)
+        while events < ENOUGH and end - start < LONGEST:
+            start -= LENGTH
+            if start < since:
+                return None
+            events += mine[start].events if start in mine else 0
+        panes = tuple(mine[each] for each in range(start, end, LENGTH) if each in mine)
+        return PaneWindow(
+            start=start, end=end, panes=panes, numbers=self._numbers(profile.partition("/")[0], start, end)
+        )
+
+    def _numbers(self, publisher: str, start: int, end: int) -> tuple[SequenceRange, ...]:
+        found: dict[int, SequenceRange] = {}
+        for profile in self.publishers.get(publisher, ()):
+            mine = self.panes.get(profile, {})
+            for pane in (mine[each] for each in range(start, end, LENGTH) if each in mine):
+                for incarnation, each in pane.numbers.items():
+                    found[incarnation] = found[incarnation] + each if incarnation in found else each
+        return tuple(found.values())
+
+
+# ── what a window says ──
+
+
+def measure_window(window: PaneWindow, properties: Iterable[str], declared_rate: float | None) -> dict[str, float]:
+    """Property → its measured value, in its unit; of those that are wanted and that the window says something about."""
+    found = {}
+    for each in properties:
+        measure = _MEASURES.get(each)
+        value = measure(window, declared_rate) if measure is not None else None
+        if value is not None:
+            found[each] = value
+    return found
+
+
+def _rate(window: PaneWindow, declared: float | None) -> float:
+    rate = window.events * MINUTE / (window.end - window.start)
+    if window.last is not None and window.last < window.end:
+        return min(rate, MINUTE / (window.end - window.last))
+    return rate
+
+
+def _confidence(window: PaneWindow, declared: float | None) -> float | None:
+    count = sum(each.confident for each in window.panes)
+    return sum(each.confidence for each in window.panes) / count if count else None
+
+
+def _percentile(sketches: Iterable[Sketch]) -> float | None:
+    together = Sketch()
+    for each in sketches:
+        together += each
+    return together.quantile(_PERCENTILE)
+
+
+def _latency(window: PaneWindow, declared: float | None) -> float | None:
+    found = _percentile(each.latency for each in window.panes)
+    return None if found is None else found / 1_000
+
+
+def _freshness(window: PaneWindow, declared: float | None) -> float | None:
+    found = _percentile(each.freshness for each in window.panes)
+    return None if found is None else found / 1_000_000
+
+
+def _completeness(window: PaneWindow, declared: float | None) -> float | None:
+    if window.numbers:
+        expected = sum(each.most - each.least + 1 for each in window.numbers)
+        return min(1.0, sum(each.distinct for each in window.numbers) / expected)
+    if not declared:
+        return None
+    return min(1.0, window.events * MINUTE / (declared * (window.end - window.start)))
+
+
+def _reliability(window: PaneWindow, declared: float | None) -> float | None:
+    accepted = sum(each.accepted for each in window.panes)
+    return min(1.0, sum(each.delivered for each in window.panes) / accepted) if accepted else None
+
+
+def _order(window: PaneWindow, declared: float | None) -> float | None:
+    """The place of a level: none, source, total."""
+    if not window.events:
+        return None
+    if 1 - sum(each.disordered for each in window.panes) / window.events < IN_ORDER:
+        return 0.0
+    return 2.0 if 1 - sum(each.disordered_across for each in window.panes) / window.events >= IN_ORDER else 1.0
+
+
+_MEASURES: Mapping[str, Callable[[PaneWindow, float | None], float | None]] = {
+    "rate": _rate,
+    "confidence": _confidence,
+    "latency": _latency,
+    "freshness": _freshness,
+    "completeness": _completeness,
+    "reliability": _reliability,
+    "order": _order,
+}

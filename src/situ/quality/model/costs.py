@@ -1,33 +1,142 @@
-"""Formulas: costs as expressions of ``x``, read from text, checked, and evaluated in double precision.
+"""Costs: what it costs to operate at a value of a property. Abstract numbers, never negative.
 
-Owns which part of the expression language they may use. What they are to be like over a range, finite, never negative,
-not falling towards better values, is :mod:`situ.quality.read_cost`.
+A cost is a number, straight lines between points, a table by level, or a formula (:mod:`situ.quality.model.costs`). All
+of them have a value everywhere: beyond its ends a line goes on as it ended, and a formula that fails is not affordable.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, Protocol
 
-from situ.catalogue import BAD_COST
-from situ.errors import Location, Problem, SituError
-from situ.expr.check import check
-from situ.expr.emit_python import compile_value
-from situ.expr.limits import Limits
-from situ.expr.print import print_expression
-from situ.expr.runtime import FAILURES
-from situ.expr.scope import Definition, Scope, Variable
-from situ.expr.substitute import substitute
-from situ.expr.syntax import Locate
-from situ.expr.tree import Apply, Case, Coerce, Compare, Literal, Node, Read, walk
-from situ.quality.cost import UNAFFORDABLE, Cost
-from situ.types.model import DOUBLE
+from situ.lang.catalogue import BAD_COST
+from situ.lang.expr.checker.check import check
+from situ.lang.expr.emit.python import compile_value
+from situ.lang.expr.format import print_expression
+from situ.lang.expr.limits import ExpressionLimits
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.expr.scope import Definition, NameScope, Variable, substitute
+from situ.lang.expr.syntax import Locate
+from situ.lang.expr.tree import Apply, Case, Coerce, Compare, Literal, Node, Read, walk
+from situ.lang.problems import Location, Problem, SituError
+from situ.lang.types.model import DOUBLE
+
+UNAFFORDABLE = 1e300
+"""What a formula costs where it has no value. A number, so that differences of costs are numbers, too."""
+
+
+class Cost(Protocol):
+    """The cost of operating at a value. The cheapest value at least as good as another is that one or a knot."""
+
+    @property
+    def knots(self) -> tuple[float, ...]:
+        """Values between which it is a straight line, in ascending order; none, if it does not fall anywhere."""
+        ...
+
+    def at(self, value: float) -> float: ...
+
+    def moved(self, factor: float, offset: float) -> Cost:
+        """The cost that is at every ``y`` what this one is at ``y * factor + offset``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantCost:
+    """The same everywhere."""
+
+    cost: float = 0.0
+
+    @property
+    def knots(self) -> tuple[float, ...]:
+        return ()
+
+    def at(self, value: float) -> float:  # noqa: ARG002 - the same everywhere
+        return self.cost
+
+    def moved(self, factor: float, offset: float) -> Cost:  # noqa: ARG002 - the same everywhere
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class PiecewiseCost:
+    """Straight lines between points (value, cost), in ascending order of values; at least one."""
+
+    points: tuple[tuple[float, float], ...]
+
+    @property
+    def knots(self) -> tuple[float, ...]:
+        return tuple(value for value, _ in self.points)
+
+    def at(self, value: float) -> float:
+        points = self.points
+        place = bisect_left(points, (value,)) if len(points) != 2 else (value > points[0][0]) + (value > points[1][0])
+        if place == len(points):
+            return points[-1][1]
+        right, after = points[place]
+        if place == 0 or right == value:
+            return after
+        left, before = points[place - 1]
+        part = (value - left) / (right - left)
+        # Where the line is level every value costs exactly the same, and none costs more than both ends.
+        return min(max(before + (after - before) * part, min(before, after)), max(before, after))
+
+    def moved(self, factor: float, offset: float) -> Cost:
+        return PiecewiseCost(tuple(sorted(((value - offset) / factor, cost) for value, cost in self.points)))
+
+
+@dataclass(frozen=True, slots=True)
+class LevelCost:
+    """By level: pairs (place on the scale, cost) in ascending order, one for every level of the range."""
+
+    costs: tuple[tuple[float, float], ...]
+
+    @property
+    def knots(self) -> tuple[float, ...]:
+        return tuple(level for level, _ in self.costs)
+
+    def at(self, value: float) -> float:
+        place = bisect_left(self.costs, (value,))
+        return self.costs[min(place, len(self.costs) - 1)][1]
+
+    def moved(self, factor: float, offset: float) -> Cost:
+        if (factor, offset) != (1.0, 0.0):
+            raise ValueError("levels are not moved")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """A cost that does not fall below a number."""
+
+    cost: Cost
+    least: float
+
+    @property
+    def knots(self) -> tuple[float, ...]:
+        return self.cost.knots
+
+    def at(self, value: float) -> float:
+        return max(self.cost.at(value), self.least)
+
+    def moved(self, factor: float, offset: float) -> Cost:
+        return AtLeast(self.cost.moved(factor, offset), self.least)
+
+
+FREE = ConstantCost()
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Formulas: costs as expressions of ``x``, read from text, checked, and evaluated in double precision.
+#
+# Owns which part of the expression language they may use. What they are to be like over a range, finite, never
+# negative, not falling towards better values, is :mod:`situ.quality.parse.values`.
 
 MOST_NODES = 64
 LARGEST_POWER = 9
-_LIMITS = Limits(nodes=MOST_NODES, depth=MOST_NODES, literals=MOST_NODES, characters=1000)
+_LIMITS = ExpressionLimits(nodes=MOST_NODES, depth=MOST_NODES, literals=MOST_NODES, characters=1000)
 _FUNCTIONS = frozenset("+ - * / negate power least greatest abs sqrt ln exp floor ceil".split())
 _NODES = (Apply, Case, Coerce, Compare, Literal, Read)
 _HINT = (
@@ -114,9 +223,9 @@ def _compiled(node: Node) -> Callable[[float], Any]:
 
 
 @cache
-def _scope() -> Scope:
+def _scope() -> NameScope:
     """The language says ``least`` and ``greatest``; of costs people say ``min`` and ``max``."""
-    return Scope(
+    return NameScope(
         variables={"x": _X},
         functions={"min": _two("min", "least"), "max": _two("max", "greatest")},
         with_units=False,
@@ -126,5 +235,5 @@ def _scope() -> Scope:
 
 def _two(name: str, meaning: str) -> Definition:
     parameters = (("a", _X), ("b", _X))
-    body = check(f"{meaning}(a, b)", Scope(variables=dict(parameters), with_units=False)).tree()
+    body = check(f"{meaning}(a, b)", NameScope(variables=dict(parameters), with_units=False)).tree()
     return Definition(name=name, parameters=parameters, result=_X, body=body)

@@ -1,9 +1,9 @@
 """Expectations, profiles and whatever is declared about quality as plain JSON, in the words of ``quality/*.yaml``.
 
 Equal declarations give equal values. Reading back checks the form only: what was written was checked before. What
-people and clients write is read by :mod:`situ.quality.load_quality`, which has the same words and more ways to say
-them. Numbers are in the unit of their property; only properties of attributes say which that is. Values at an end of
-the domain without a number are left out, or written as text. Numbers that are equal are written alike: the
+people and clients write is read by :mod:`situ.quality.parse.quality_files`, which has the same words and more ways to
+say them. Numbers are in the unit of their property; only properties of attributes say which that is. Values at an end
+of the domain without a number are left out, or written as text. Numbers that are equal are written alike: the
 digest of a deployment is made from it.
 """
 
@@ -15,15 +15,28 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, cast, get_args
 
-from situ.quality.cost import FREE, Constant, Cost, Points, Table
-from situ.quality.declared import Action, Direction, Quality, Strategy, known_properties
-from situ.quality.expectation import Expectation, Keep, Need
-from situ.quality.formula import Formula, read_formula
-from situ.quality.profile import Capability, Mode, Profile
-from situ.quality.property import BUILT_IN, Determined, Exceed, Hop, Property
-from situ.quality.shape_form import aggregate_as_json, aggregate_from_json, duration_as_json, duration_from_json
-from situ.quality.shape_form import shape_as_json as shape_as_json
-from situ.quality.shape_form import shape_from_json as shape_from_json
+from situ.quality.model.costs import FREE, ConstantCost, Cost, Formula, LevelCost, PiecewiseCost, read_formula
+from situ.quality.model.declarations import (
+    BUILT_IN,
+    Capability,
+    Determined,
+    Direction,
+    Exceed,
+    Expectation,
+    Hop,
+    Keep,
+    Mode,
+    Need,
+    Profile,
+    PublisherAction,
+    Quality,
+    QualityProperty,
+    Strategy,
+    known_properties,
+)
+from situ.quality.model.shapes import aggregate_as_json, aggregate_from_json, duration_as_json, duration_from_json
+from situ.quality.model.shapes import shape_as_json as shape_as_json
+from situ.quality.model.shapes import shape_from_json as shape_from_json
 
 Json = dict[str, Any]
 _OF = " of "
@@ -66,7 +79,7 @@ def quality_from_json(value: Any) -> Quality:
 # ── properties ──
 
 
-def property_as_json(about: Property) -> Json:
+def property_as_json(about: QualityProperty) -> Json:
     """What is not as by default; a range without an end has ``null`` there."""
     found: Json = {"levels": list(about.levels)} if about.levels else {"range": [_end(about.lo), _end(about.hi)]}
     if about.unit:
@@ -78,11 +91,11 @@ def property_as_json(about: Property) -> Json:
     return found
 
 
-def property_from_json(name: str, value: Any) -> Property:
+def property_from_json(name: str, value: Any) -> QualityProperty:
     _known(value, "levels", "range", "unit", "improve", "determined_by", "hop", "exceed", "scale", "quantum")
     levels = tuple(value.get("levels", ()))
     lo, hi = (0.0, float(len(levels) - 1)) if levels else value["range"]
-    return Property(
+    return QualityProperty(
         name=name,
         lo=-math.inf if lo is None else float(lo),
         hi=math.inf if hi is None else float(hi),
@@ -97,7 +110,7 @@ def property_from_json(name: str, value: Any) -> Property:
     )
 
 
-def property_of(id: str, properties: Mapping[str, Property] = BUILT_IN, unit: str = "") -> Property:
+def property_of(id: str, properties: Mapping[str, QualityProperty] = BUILT_IN, unit: str = "") -> QualityProperty:
     """The property of this id; ``unit`` is that of its attribute, if it is of one."""
     name, _, attribute = id.partition(_OF)
     found = properties[name]
@@ -122,7 +135,7 @@ def expectation_as_json(expectation: Expectation) -> Json:
     return found
 
 
-def expectation_from_json(value: Any, properties: Mapping[str, Property] = BUILT_IN) -> Expectation:
+def expectation_from_json(value: Any, properties: Mapping[str, QualityProperty] = BUILT_IN) -> Expectation:
     """The expectation that :func:`expectation_as_json` gave; ValueError for what it cannot have given."""
     keys = ("id", "subscription", "need", "utility", "version", "order", "suspended", "sources", "else", "from")
     try:
@@ -158,7 +171,7 @@ def need_as_json(need: Need) -> Json:
     return found
 
 
-def need_from_json(id: str, value: Any, properties: Mapping[str, Property] = BUILT_IN) -> Need:
+def need_from_json(id: str, value: Any, properties: Mapping[str, QualityProperty] = BUILT_IN) -> Need:
     _known(value, "lb", "ub", "unit", "each", "missing", "per", "across", "keep", "max_silence", "per_key")
     about = property_of(id, properties, value.get("unit", ""))
     return Need(
@@ -190,7 +203,7 @@ def profile_as_json(profile: Profile) -> Json:
     return found | ({"units": units} if units else {})
 
 
-def profile_from_json(value: Any, properties: Mapping[str, Property] = BUILT_IN) -> Profile:
+def profile_from_json(value: Any, properties: Mapping[str, QualityProperty] = BUILT_IN) -> Profile:
     """The profile that :func:`profile_as_json` gave; ValueError for what it cannot have given."""
     try:
         _known(value, "publisher", "type", "version", "capabilities", "mode", "modes", "units")
@@ -218,7 +231,7 @@ def capability_as_json(capability: Capability) -> Json:
     return found if capability.cost == FREE else found | {"cost": cost_as_json(capability.cost, about)}
 
 
-def capability_from_json(id: str, value: Any, properties: Mapping[str, Property] = BUILT_IN) -> Capability:
+def capability_from_json(id: str, value: Any, properties: Mapping[str, QualityProperty] = BUILT_IN) -> Capability:
     _known(value, "lb", "ub", "cv", "unit", "cost")
     about = property_of(id, properties, value.get("unit", ""))
     return Capability(
@@ -230,30 +243,30 @@ def capability_from_json(id: str, value: Any, properties: Mapping[str, Property]
     )
 
 
-def cost_as_json(cost: Cost, about: Property | None = None) -> Any:
+def cost_as_json(cost: Cost, about: QualityProperty | None = None) -> Any:
     """``about`` has the names of the levels of a table."""
     match cost:
-        case Constant(cost=number):
+        case ConstantCost(cost=number):
             return _number(number)
-        case Points(points=points):
+        case PiecewiseCost(points=points):
             return {"points": [[_number(place), _number(each)] for place, each in points]}
-        case Table(costs=costs) if about is not None:
+        case LevelCost(costs=costs) if about is not None:
             return {about.levels[int(level)]: _number(each) for level, each in costs}
         case Formula():
             return cost.text
     raise ValueError(f"{cost!r} has no form")
 
 
-def cost_from_json(value: Any, about: Property | None = None) -> Cost:
+def cost_from_json(value: Any, about: QualityProperty | None = None) -> Cost:
     if isinstance(value, str):
         return read_formula(value)
     if isinstance(value, int | float):
-        return Constant(float(value)) if value else FREE
+        return ConstantCost(float(value)) if value else FREE
     if "points" in value and (about is None or "points" not in about.levels):
-        return Points(tuple((float(x), float(cost)) for x, cost in value["points"]))
+        return PiecewiseCost(tuple((float(x), float(cost)) for x, cost in value["points"]))
     if about is None:
         raise TypeError("a table by level, of no property")
-    return Table(tuple(sorted((float(about.levels.index(level)), float(cost)) for level, cost in value.items())))
+    return LevelCost(tuple(sorted((float(about.levels.index(level)), float(cost)) for level, cost in value.items())))
 
 
 def _mode(profile: Profile, mode: Mode) -> Json:
@@ -261,7 +274,7 @@ def _mode(profile: Profile, mode: Mode) -> Json:
     return {"name": mode.name, "values": values, "cost": _number(mode.cost)}
 
 
-def _to_mode(value: Any, moded: Mapping[str, Property]) -> Mode:
+def _to_mode(value: Any, moded: Mapping[str, QualityProperty]) -> Mode:
     _known(value, "name", "values", "cost")
     values = {id: _to_value(about, value["values"][id], about.lo) for id, about in moded.items()}
     return Mode(name=_text(value["name"]), values=MappingProxyType(values), cost=float(value.get("cost", 0.0)))
@@ -270,17 +283,17 @@ def _to_mode(value: Any, moded: Mapping[str, Property]) -> Mode:
 # ── actions and strategies ──
 
 
-def action_as_json(action: Action, properties: Mapping[str, Property] = BUILT_IN) -> Json:
+def action_as_json(action: PublisherAction, properties: Mapping[str, QualityProperty] = BUILT_IN) -> Json:
     found: Json = {"property": action.property, "direction": action.direction}
     found |= {"sequence": list(action.steps)} if action.steps else {"action": action.action}
     return found if action.cost == FREE else found | {"cost": cost_as_json(action.cost, properties[action.property])}
 
 
-def action_from_json(value: Any, properties: Mapping[str, Property] = BUILT_IN) -> Action:
+def action_from_json(value: Any, properties: Mapping[str, QualityProperty] = BUILT_IN) -> PublisherAction:
     _known(value, "property", "direction", "action", "sequence", "cost")
     steps = tuple(_text(each) for each in value.get("sequence", ()))
     about = property_of(_text(value["property"]), properties)
-    return Action(
+    return PublisherAction(
         property=about.id,
         direction=cast(Direction, _one_of(value["direction"], *get_args(Direction))),
         action=" then ".join(steps) if steps else _text(value["action"]),
@@ -313,19 +326,19 @@ def _to_strategy(value: Any) -> Strategy:
 # ── values ──
 
 
-def _bounds(about: Property, lb: float, ub: float) -> Json:
+def _bounds(about: QualityProperty, lb: float, ub: float) -> Json:
     found: Json = {"unit": about.unit} if about.of and about.unit else {}
     found |= {"lb": _value(about, lb)} if lb != about.lo else {}
     return found | ({"ub": _value(about, ub)} if ub != about.hi else {})
 
 
-def _value(about: Property, value: float) -> float | str:
+def _value(about: QualityProperty, value: float) -> float | str:
     if not math.isfinite(value):
         return repr(float(value))
     return about.written(value) if about.levels else _number(value)
 
 
-def _to_value(about: Property, value: Any, missing: float) -> float:
+def _to_value(about: QualityProperty, value: Any, missing: float) -> float:
     if value is None:
         return missing
     return float(about.levels.index(value)) if about.levels else float(value)

@@ -1,21 +1,190 @@
-"""The course of advice to one profile: sent, accepted, effective; or refused, expired, failed, withdrawn.
+"""The ledger of a profile: what it did before anybody advised it, and who claims what of it since.
 
-At most one advice is open. One that is not answered is sent once more; one that is accepted has to show. Who lets
-advice expire or fails to follow it rests for a minute and others are asked; who does it twice in a row is frozen, for
-ten minutes at first and twice as long each time after, until it changes its profile. All times are inputs.
+The target is the best of the baseline and of all claims: whoever wants less is thinned. In modes it is the cheapest
+mode in which no claimant loses what it claimed. When claims go, the target falls; nothing else is remembered of them,
+so with the last claim it is the baseline again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
-from situ.quality.feedback import Advice, Kind, Value
-from situ.quality.ledger import target_as_json, target_from_json
-from situ.quality.problem import Target
-from situ.quality.profile import Profile
+from situ.quality.model.allocation_problem import STAY, Target, point_at
+from situ.quality.model.declarations import Point, Profile
+from situ.quality.negotiation.feedback import Advice, Kind, Value
+
+Meets = Callable[[str, Point], bool]
+"""Whether an expectation, by its id, is met by a point."""
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Of one profile."""
+
+    baseline: dict[str, float] = field(default_factory=dict)
+    """Property → its value before the first advice; of those that were claimed."""
+    mode: str = ""
+    """The mode before the first advice; empty: none was claimed."""
+    claims: dict[str, Target] = field(default_factory=dict)
+    """Expectation → what it needs. What a plan does for nobody, since it is cheaper so, nobody claims and nobody does:
+    with the last claim a publisher is left alone."""
+    _best: dict[str, float] | None = field(default=None, compare=False, repr=False)
+    """Property → the best of all claims, since they last changed."""
+
+    def __bool__(self) -> bool:
+        return bool(self.baseline or self.mode or self.claims)
+
+    def claim(self, profile: Profile, expectation: str, target: Target) -> None:
+        """An expectation needs this of a profile."""
+        self.remember(profile, target)
+        self.claims[expectation] = target
+        self._best = None
+
+    def remember(self, profile: Profile, target: Target) -> None:
+        """What a profile does before it is at a target is the baseline, unless it was at another before."""
+        self._best = None
+        for id in target.values:
+            self.baseline.setdefault(id, profile.capabilities[id].cv)
+        if target.mode and not self.mode:
+            self.mode = profile.mode
+
+    def follow(self, profile: Profile, done: Target) -> None:
+        """A publisher is at a target now. Who did less than it said may have been asked for less than it said."""
+        self.remember(profile, done)
+        for id, value in done.values.items():
+            self.baseline[id] = profile.capabilities[id].about.worse(self.baseline[id], value)
+
+    def release(self, expectation: str) -> bool:
+        """Whether there was a claim to take back."""
+        self._best = None
+        return self.claims.pop(expectation, None) is not None
+
+    def rebase(self, before: Profile, after: Profile) -> None:
+        """A publisher changed values by itself: what it does now is what it would do without advice."""
+        self._best = None
+        for id in list(self.baseline):
+            if id not in after.capabilities:
+                del self.baseline[id]
+            elif id not in before.capabilities or before.capabilities[id].cv != after.capabilities[id].cv:
+                self.baseline[id] = after.capabilities[id].cv
+        names = {each.name for each in after.modes}
+        if self.mode and (before.mode != after.mode or self.mode not in names):
+            self.mode = after.mode if after.modes else ""
+        self.claims = {id: kept for id, each in self.claims.items() if (kept := _still(each, after, names))}
+
+    def replace(self, baseline: dict[str, float], claims: dict[str, Target]) -> None:
+        """The same in other numbers; of claims of nothing nothing is left."""
+        self.baseline, self._best = baseline, None
+        self.claims = {id: each for id, each in claims.items() if each}
+
+    def target(self, profile: Profile, meets: Meets) -> Target:
+        """What a profile is to do, in all that was ever claimed; nothing, where it has no such property any more."""
+        claimed = self._claimed(profile)
+        values = {
+            id: profile.capabilities[id].about.better(claimed.get(id, value), value)
+            for id, value in self.baseline.items()
+            if id in profile.capabilities
+        }
+        return Target(values=MappingProxyType(values), mode=self._mode(profile, meets))
+
+    def claimed(self, profile: Profile, meets: Meets) -> Target:
+        """What somebody needs of it: the baseline is nothing that anybody asks for."""
+        mode = self._mode(profile, meets) if any(each.mode for each in self.claims.values()) else ""
+        return Target(values=MappingProxyType(self._claimed(profile)), mode=mode)
+
+    def _claimed(self, profile: Profile) -> dict[str, float]:
+        if self._best is None:
+            self._best = {}
+            for each in self.claims.values():
+                for id, value in each.values.items():
+                    if id in profile.capabilities:
+                        self._best[id] = profile.capabilities[id].about.better(self._best.get(id, value), value)
+        return self._best
+
+    def _mode(self, profile: Profile, meets: Meets) -> str:
+        if not self.mode:
+            return ""
+        claimants = [id for id, each in self.claims.items() if each.mode]
+        names = [each.name for each in sorted(profile.modes, key=lambda each: each.cost)]
+        # The baseline first: where nobody loses anything by it, nothing is cheaper than leaving the publisher alone.
+        for name in (self.mode, *names):
+            if name in names and all(
+                self.claims[id].mode == name
+                or meets(id, point_at(profile, Target(values=self.claims[id].values, mode=name)))
+                for id in claimants
+            ):
+                return name
+        return profile.mode
+
+    def settle(self, profile: Profile) -> None:
+        """Forget baselines that hold again and that nobody claims."""
+        back = [
+            id
+            for id, value in self.baseline.items()
+            if id not in profile.capabilities or profile.capabilities[id].cv == value
+        ]
+        for id in back:
+            if not any(id in each.values for each in self.claims.values()):
+                del self.baseline[id]
+                self._best = None
+        if self.mode == profile.mode and not any(each.mode for each in self.claims.values()):
+            self.mode = ""
+
+    def as_json(self) -> dict[str, Any]:
+        claims = {id: target_as_json(each) for id, each in self.claims.items()}
+        return {"baseline": dict(self.baseline), "mode": self.mode, "claims": claims}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Ledger:
+        claims = {id: target_from_json(each) for id, each in value["claims"].items()}
+        return cls(baseline=dict(value["baseline"]), mode=value["mode"], claims=claims)
+
+
+def _still(target: Target, profile: Profile, modes: set[str]) -> Target:
+    """What is left of a claim on a profile that is another now."""
+    values = {id: value for id, value in target.values.items() if id in profile.capabilities}
+    return Target(values=MappingProxyType(values), mode=target.mode if target.mode in modes else "")
+
+
+def improves(target: Target, profile: Profile) -> Target:
+    """The part of a target that is better than what a profile does; another mode counts as that."""
+    values = {
+        id: value
+        for id, value in target.values.items()
+        if not profile.capabilities[id].about.at_least(profile.capabilities[id].cv, value)
+    }
+    mode = target.mode if target.mode and target.mode != profile.mode else ""
+    return Target(values=MappingProxyType(values), mode=mode) if values or mode else STAY
+
+
+def lowers(target: Target, profile: Profile) -> Target:
+    """The part of a target that is worse than what a profile does; another mode counts as that, too."""
+    values = {
+        id: value
+        for id, value in target.values.items()
+        if not profile.capabilities[id].about.at_least(value, profile.capabilities[id].cv)
+    }
+    mode = target.mode if target.mode and target.mode != profile.mode else ""
+    return Target(values=MappingProxyType(values), mode=mode) if values or mode else STAY
+
+
+def target_as_json(target: Target) -> dict[str, Any]:
+    return {"values": dict(target.values), "mode": target.mode}
+
+
+def target_from_json(value: Mapping[str, Any]) -> Target:
+    return Target(values=MappingProxyType(dict(value["values"])), mode=value["mode"])
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The course of advice to one profile: sent, accepted, effective; or refused, expired, failed, withdrawn.
+#
+# At most one advice is open. One that is not answered is sent once more; one that is accepted has to show. Who lets
+# advice expire or fails to follow it rests for a minute and others are asked; who does it twice in a row is frozen,
+# for ten minutes at first and twice as long each time after, until it changes its profile. All times are inputs.
 
 ANSWER = 5.0
 """Seconds to answer an advice, once and then once more."""
@@ -33,7 +202,7 @@ Status = Literal["sent", "accepted"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Open:
+class OpenAdvice:
     """An advice under way."""
 
     id: str
@@ -50,10 +219,10 @@ class Open:
 
 
 @dataclass(slots=True)
-class Course:
+class AdviceCourse:
     """All that is known of a publisher's ways with advice, for one profile."""
 
-    open: Open | None = None
+    open: OpenAdvice | None = None
     last: float | None = None
     """When the last advice was sent."""
     failures: int = 0
@@ -69,7 +238,7 @@ class Course:
     """What it was last advised to do, whatever became of that: who does it late still does it on advice."""
     relax_at: float | None = None
     """When it is to be told to fall back."""
-    relaxed: list[Open] = field(default_factory=list)
+    relaxed: list[OpenAdvice] = field(default_factory=list)
     """Advice to fall back of which the publisher has shown by nothing that it heard it: it may have been away. No two
     are about the same."""
 
@@ -97,7 +266,7 @@ class Course:
         """Advise to do better. The number is that of the message, higher than all before, whatever became of them."""
         self.asked, self.last = target, now
         self.heard(target.values, mode=bool(target.mode))
-        self.open = Open(id=f"{profile.id}#{number}", target=target, number=number, since=now)
+        self.open = OpenAdvice(id=f"{profile.id}#{number}", target=target, number=number, since=now)
         return _message(self.open, "raise", profile, now + ANSWER)
 
     def send_again(self, profile: Profile, now: float, number: int) -> Advice:
@@ -108,7 +277,7 @@ class Course:
     def relax(self, profile: Profile, target: Target, now: float, number: int) -> Advice:
         """Advise to fall back, which nobody waits for."""
         self.asked, self.relax_at, self.last = target, None, now
-        advice = Open(id=f"{profile.id}#{number}", target=target, number=number, since=now)
+        advice = OpenAdvice(id=f"{profile.id}#{number}", target=target, number=number, since=now)
         self.heard(target.values, mode=bool(target.mode))
         self.relaxed.append(advice)
         return _message(advice, "relax", profile, None)
@@ -214,7 +383,7 @@ class Course:
         }
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Course:
+    def from_json(cls, value: Mapping[str, Any]) -> AdviceCourse:
         given = dict(value)
         given["open"] = None if value["open"] is None else _open_from_json(value["open"])
         given["barred"] = set(value["barred"])
@@ -223,7 +392,7 @@ class Course:
         return cls(**given)
 
 
-def _without(advice: Open, properties: Collection[str], *, mode: bool) -> Open:
+def _without(advice: OpenAdvice, properties: Collection[str], *, mode: bool) -> OpenAdvice:
     """What is left of an advice, apart from some of it."""
     values = {id: value for id, value in advice.target.values.items() if id not in properties}
     return replace(advice, target=Target(values=MappingProxyType(values), mode="" if mode else advice.target.mode))
@@ -236,16 +405,16 @@ def _suffices(able: Mapping[str, float], target: Target, profile: Profile) -> bo
     )
 
 
-def _open_as_json(advice: Open) -> dict[str, Any]:
+def _open_as_json(advice: OpenAdvice) -> dict[str, Any]:
     plain = {name: getattr(advice, name) for name in ("id", "number", "repeated", "status", "since", "mark")}
     return plain | {"target": target_as_json(advice.target)}
 
 
-def _open_from_json(value: Mapping[str, Any]) -> Open:
-    return Open(**{**value, "target": target_from_json(value["target"])})
+def _open_from_json(value: Mapping[str, Any]) -> OpenAdvice:
+    return OpenAdvice(**{**value, "target": target_from_json(value["target"])})
 
 
-def _message(advice: Open, kind: Kind, profile: Profile, deadline: float | None) -> Advice:
+def _message(advice: OpenAdvice, kind: Kind, profile: Profile, deadline: float | None) -> Advice:
     values: dict[str, Value] = {
         id: profile.capabilities[id].about.written(each)
         for id, each in advice.target.values.items()

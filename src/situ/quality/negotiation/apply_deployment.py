@@ -11,42 +11,47 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from situ.quality.actions import Actions
-from situ.quality.calling import change_profile, is_away
-from situ.quality.declared import Quality
-from situ.quality.effects import Tell
-from situ.quality.expectation import Expectation
-from situ.quality.feedback import StateChange
-from situ.quality.inputs import Deployed
-from situ.quality.json_form import expectation_as_json, profile_as_json
-from situ.quality.keeping import GONE, HERE, PRESENCE, declared_for, read_expectation, read_profile
-from situ.quality.presence import (
+from situ.quality.model.allocation_problem import PublisherActions
+from situ.quality.model.declarations import Expectation, Quality
+from situ.quality.model.json_form import expectation_as_json, profile_as_json
+from situ.quality.negotiation.calls import change_profile, is_away
+from situ.quality.negotiation.feedback import StateChange
+from situ.quality.negotiation.inputs_and_effects import Deployed, NotifyClient
+from situ.quality.negotiation.persistence import (
+    GONE,
+    HERE,
+    PRESENCE,
+    declared_for,
+    follow_levels,
+    levels_of,
+    read_expectation,
+    read_profile,
+)
+from situ.quality.negotiation.presence import (
     drop_expectation,
     drop_profile,
-    note_whether_there,
+    note_presence,
     put_expectations,
-    release,
+    release_claims,
 )
-from situ.quality.relevelling import follow_levels, levels_of
-from situ.quality.state import Held, Known, State
-from situ.quality.work import Work
+from situ.quality.negotiation.state import ExpectationRecord, NegotiatorState, ProfileRecord, StepWork
 
 
-def deploy(state: State, work: Work, given: Deployed, *, first: bool = False) -> None:
+def deploy(state: NegotiatorState, work: StepWork, given: Deployed, *, first: bool = False) -> None:
     """Take over what is declared now; ``first``: all of it has to be compared with what was kept."""
     former = state.quality
     another = first or given.quality != former
-    state.deployed, state.actions = given, Actions(given.quality.actions)
+    state.deployed, state.actions = given, PublisherActions(given.quality.actions)
     if given.quality.properties != former.properties:
         _read_again(state, work)
     if another:
         _declare_expectations(state, work, given.quality)
         _declare_profiles(state, work, given.quality)
     _drop_what_left(state, work)
-    wait(state, work, list(state.expectations.values()))
+    rematch_waiting(state, work, list(state.expectations.values()))
     state.absent = {}
     for id, known in state.profiles.items():
-        note_whether_there(state, known)
+        note_presence(state, known)
         if another or known.pool != state.pool_of(id):
             work.profiles.add(id)
     if another and (clients := declared_for(state)):
@@ -57,7 +62,7 @@ def deploy(state: State, work: Work, given: Deployed, *, first: bool = False) ->
         work.pools |= state.in_pool.keys()
 
 
-def _is_elsewhere(state: State, held: Held) -> bool:
+def _is_elsewhere(state: NegotiatorState, held: ExpectationRecord) -> bool:
     """Whether an expectation is to be matched against others than it is; notes whether anybody is there for it."""
     before = held.active
     held.away = held.declared and is_away(state, held.expectation)
@@ -65,16 +70,16 @@ def _is_elsewhere(state: State, held: Held) -> bool:
     return held.active != before or held.pools != pools
 
 
-def _read_again(state: State, work: Work) -> None:
+def _read_again(state: NegotiatorState, work: StepWork) -> None:
     """Properties are others: what is said of them has to be read as that, or means nothing."""
     known = state.quality.known
     for id, held in list(state.expectations.items()):
         expectation = read_expectation(expectation_as_json(held.expectation), known)
         if expectation is None:
-            disown(state, work, id, held)
+            drop_unowned(state, work, id, held)
             drop_expectation(state, work, id)
         elif expectation != held.expectation:
-            release(state, work, id)
+            release_claims(state, work, id)
             held.expectation = expectation
             put_expectations(state, work, (held,))
     for id, each in list(state.profiles.items()):
@@ -90,7 +95,7 @@ def _read_again(state: State, work: Work) -> None:
                 work.expectations.add(claimant)
 
 
-def disown(state: State, work: Work, id: str, held: Held) -> None:
+def drop_unowned(state: NegotiatorState, work: StepWork, id: str, held: ExpectationRecord) -> None:
     """Tell a client that an expectation of its is no more, though nobody revoked it."""
     message = StateChange(
         expectation=id,
@@ -100,14 +105,14 @@ def disown(state: State, work: Work, id: str, held: Held) -> None:
         why="missing",
         since=work.now,
     )
-    work.tells.append(Tell(client=held.expectation.client, kind="sub", id=id, message=message))
+    work.tells.append(NotifyClient(client=held.expectation.client, kind="sub", id=id, message=message))
     work.keep_expectation(id)
 
 
 # ── declarations ──
 
 
-def _declare_expectations(state: State, work: Work, quality: Quality) -> None:
+def _declare_expectations(state: NegotiatorState, work: StepWork, quality: Quality) -> None:
     for id in [id for id, held in state.expectations.items() if held.declared and id not in quality.expectations]:
         drop_expectation(state, work, id)
     _forget_declarations(state, work, "expectation", quality.expectations.keys())
@@ -118,14 +123,14 @@ def _declare_expectations(state: State, work: Work, quality: Quality) -> None:
     put_expectations(state, work, new)
 
 
-def _declared_expectation(state: State, work: Work, expectation: Expectation) -> Held:
+def _declared_expectation(state: NegotiatorState, work: StepWork, expectation: Expectation) -> ExpectationRecord:
     held = state.expectations.get(expectation.id)
     if held is None:
         state.order += 1
-        held = Held(expectation=replace(expectation, order=state.order, version=1), declared=True)
+        held = ExpectationRecord(expectation=replace(expectation, order=state.order, version=1), declared=True)
         state.expectations[expectation.id] = held
     else:
-        release(state, work, expectation.id)
+        release_claims(state, work, expectation.id)
         former = held.expectation
         if former.subscription != expectation.subscription:
             drop_expectation(state, work, expectation.id)
@@ -137,7 +142,7 @@ def _declared_expectation(state: State, work: Work, expectation: Expectation) ->
     return held
 
 
-def _declare_profiles(state: State, work: Work, quality: Quality) -> None:
+def _declare_profiles(state: NegotiatorState, work: StepWork, quality: Quality) -> None:
     for id in [id for id, known in state.profiles.items() if known.declared and id not in quality.profiles]:
         drop_profile(state, work, id)
     _forget_declarations(state, work, "profile", quality.profiles.keys())
@@ -146,7 +151,7 @@ def _declare_profiles(state: State, work: Work, quality: Quality) -> None:
             continue
         known = state.profiles.get(id)
         if known is None:
-            state.profiles[id] = known = Known(profile=replace(profile, version=1))
+            state.profiles[id] = known = ProfileRecord(profile=replace(profile, version=1))
             work.keep_profile(id)
         else:
             known.course.heard(profile.properties | known.profile.properties, mode=True)
@@ -154,7 +159,7 @@ def _declare_profiles(state: State, work: Work, quality: Quality) -> None:
         known.declared = True
 
 
-def _is_news(state: State, work: Work, key: str, value: Any) -> bool:
+def _is_news(state: NegotiatorState, work: StepWork, key: str, value: Any) -> bool:
     text = json.dumps(value, sort_keys=True)
     if state.declarations.get(key) == text:
         return False
@@ -163,7 +168,7 @@ def _is_news(state: State, work: Work, key: str, value: Any) -> bool:
     return True
 
 
-def _forget_declarations(state: State, work: Work, kind: str, declared: Any) -> None:
+def _forget_declarations(state: NegotiatorState, work: StepWork, kind: str, declared: Any) -> None:
     for key in [key for key in state.declarations if key.startswith(f"{kind}/")]:
         if key.partition("/")[2] not in declared:
             del state.declarations[key]
@@ -173,7 +178,7 @@ def _forget_declarations(state: State, work: Work, kind: str, declared: Any) -> 
 # ── who is there ──
 
 
-def _drop_what_left(state: State, work: Work) -> None:
+def _drop_what_left(state: NegotiatorState, work: StepWork) -> None:
     """Without its subscription an expectation is revoked, without its advertisement a profile."""
     for id, held in list(state.expectations.items()):
         if not held.declared and held.expectation.subscription not in state.relevance.relevant:
@@ -183,7 +188,7 @@ def _drop_what_left(state: State, work: Work) -> None:
             drop_profile(state, work, id)
 
 
-def came(state: State, work: Work, client: str) -> None:
+def client_connected(state: NegotiatorState, work: StepWork, client: str) -> None:
     if client in state.here and client not in state.gone:
         return
     state.here.add(client)
@@ -196,7 +201,7 @@ def came(state: State, work: Work, client: str) -> None:
         _turn(state, work, client)
 
 
-def _note(state: State, work: Work, client: str) -> None:
+def _note(state: NegotiatorState, work: StepWork, client: str) -> None:
     """Keep whether somebody is here."""
     work.keep.add(f"{HERE}/{client}")
     if state.is_there(client):
@@ -205,7 +210,7 @@ def _note(state: State, work: Work, client: str) -> None:
         state.noted.discard(client)
 
 
-def heard(state: State, work: Work, client: str, last: int) -> None:
+def publisher_active(state: NegotiatorState, work: StepWork, client: str, last: int) -> None:
     """Events of a publisher came, the last of this time in µs. Not everybody who publishes is connected: who is not, is
     there as long as nobody says that it is gone."""
     if state.is_there(client) or last <= state.left_at.get(client, 0.0) * 1_000_000:
@@ -216,7 +221,7 @@ def heard(state: State, work: Work, client: str, last: int) -> None:
         _turn(state, work, client)
 
 
-def left(state: State, work: Work, client: str) -> None:
+def client_left(state: NegotiatorState, work: StepWork, client: str) -> None:
     """A client is gone: with what it registered, and for the time being with what is declared for it."""
     was_there = state.is_there(client)
     state.here.discard(client)
@@ -233,7 +238,9 @@ def left(state: State, work: Work, client: str) -> None:
             drop_profile(state, work, id)
             # Whoever comes back begins with what is declared, not with what it was advised to do before.
             declared = state.quality.profiles.get(id, known.profile)
-            state.profiles[id] = Known(profile=replace(declared, version=known.profile.version + 1), declared=True)
+            state.profiles[id] = ProfileRecord(
+                profile=replace(declared, version=known.profile.version + 1), declared=True
+            )
     if was_there and _is_declared(state, client):
         state.gone.add(client)
         state.left_at[client] = work.now
@@ -241,28 +248,31 @@ def left(state: State, work: Work, client: str) -> None:
         _turn(state, work, client)
 
 
-def _is_declared(state: State, client: str) -> bool:
+def _is_declared(state: NegotiatorState, client: str) -> bool:
     """Whether anything waits for a client; names that come and go for ever are not remembered."""
-    mine: list[Held | Known] = [*state.expectations.of(client).values(), *state.profiles.of(client).values()]
+    mine: list[ExpectationRecord | ProfileRecord] = [
+        *state.expectations.of(client).values(),
+        *state.profiles.of(client).values(),
+    ]
     return any(each.declared for each in mine)
 
 
-def _turn(state: State, work: Work, client: str) -> None:
+def _turn(state: NegotiatorState, work: StepWork, client: str) -> None:
     """Declared things of a client wait for it, or wait no longer."""
     for known in state.profiles.of(client).values():
         if known.declared:
-            note_whether_there(state, known)
+            note_presence(state, known)
             work.profiles.add(known.profile.id)
             work.keep_profile(known.profile.id)
-    wait(state, work, [each for each in state.expectations.of(client).values() if each.declared])
+    rematch_waiting(state, work, [each for each in state.expectations.of(client).values() if each.declared])
 
 
-def wait(state: State, work: Work, some: list[Held]) -> None:
+def rematch_waiting(state: NegotiatorState, work: StepWork, some: list[ExpectationRecord]) -> None:
     """Match those elsewhere that are to be; what is not there for the time being wants nothing and hears nothing."""
     changed = [held for held in some if _is_elsewhere(state, held)]
     for held in changed:
         if not held.active:
-            release(state, work, held.expectation.id)
+            release_claims(state, work, held.expectation.id)
             held.told = held.told_at = None
             state.set_alarm(("tell", held.expectation.id), None)
             work.keep_expectation(held.expectation.id)

@@ -1,22 +1,26 @@
-"""Calls of clients: what they register, change and take back of expectations and profiles.
+"""The lives of expectations and profiles: which call is allowed when, and which version of something it is about.
 
-A call that is refused changes nothing. One that was carried out before is answered as it was then, so a client that
-does not know whether it was heard asks again.
+A call that names a version says which one there is to be after it. The same version again is the same call again, and
+nothing happens; an older one is refused. What was revoked is not known any more, and can be registered anew.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
 from types import MappingProxyType
+from typing import Literal
 
-from situ.catalogue import BAD_MODES, CALL_NOT_ALLOWED, CURRENT_OUTSIDE, UNKNOWN_PROPERTY
-from situ.errors import Problem, SituError, nearest
-from situ.quality.advising import moved
-from situ.quality.effects import Reply
-from situ.quality.expectation import Expectation
-from situ.quality.inputs import (
+from situ.lang.catalogue import BAD_MODES, CALL_NOT_ALLOWED, CURRENT_OUTSIDE, STALE_VERSION, UNKNOWN_PROPERTY
+from situ.lang.problems import Problem, SituError, nearest
+from situ.quality.model.allocation_problem import STAY, Target
+from situ.quality.model.declarations import Capability, Expectation, Profile
+from situ.quality.negotiation.decide import profile_at_target
+from situ.quality.negotiation.inputs_and_effects import (
     Providing,
     Registering,
+    Reply,
     Resuming,
     Retracting,
     Revising,
@@ -24,25 +28,108 @@ from situ.quality.inputs import (
     Suspending,
     Updating,
 )
-from situ.quality.lifecycle import Call, Life, Step
-from situ.quality.lifecycle import step as life_step
-from situ.quality.presence import drop_expectation, drop_profile, put_expectation, release
-from situ.quality.problem import STAY, Target
-from situ.quality.profile import Capability, Profile
-from situ.quality.state import Held, Known, State
-from situ.quality.work import Work
+from situ.quality.negotiation.presence import drop_expectation, drop_profile, put_expectation, release_claims
+from situ.quality.negotiation.state import ExpectationRecord, NegotiatorState, ProfileRecord, StepWork
+
+Call = Literal["register", "update", "suspend", "resume", "revoke"]
+
+
+class RegistrationState(Enum):
+    """What somebody who looks at it finds."""
+
+    UNKNOWN = "is not registered"
+    ACTIVE = "is active"
+    SUSPENDED = "is suspended"
+
+
+UNKNOWN, ACTIVE, SUSPENDED = RegistrationState.UNKNOWN, RegistrationState.ACTIVE, RegistrationState.SUSPENDED
+
+NEXT: Mapping[tuple[Call, RegistrationState], RegistrationState] = MappingProxyType(
+    {
+        ("register", UNKNOWN): ACTIVE,
+        # Of a client that was away: it registers again what it has.
+        ("register", ACTIVE): ACTIVE,
+        ("register", SUSPENDED): SUSPENDED,
+        ("update", ACTIVE): ACTIVE,
+        ("update", SUSPENDED): SUSPENDED,
+        ("suspend", ACTIVE): SUSPENDED,
+        ("suspend", SUSPENDED): SUSPENDED,
+        ("resume", SUSPENDED): ACTIVE,
+        ("resume", ACTIVE): ACTIVE,
+        ("revoke", ACTIVE): UNKNOWN,
+        ("revoke", SUSPENDED): UNKNOWN,
+        ("revoke", UNKNOWN): UNKNOWN,
+    }
+)
+"""Calls that are not in it are not allowed."""
+
+_REPLACING: tuple[Call, ...] = ("register", "update")
+_DONE: Mapping[Call, str] = MappingProxyType(
+    {
+        "register": "registered",
+        "update": "updated",
+        "suspend": "suspended",
+        "resume": "resumed",
+        "revoke": "revoked",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LifecycleStep:
+    """What a call leads to."""
+
+    life: RegistrationState
+    version: int
+    happens: bool
+    """False: it was done before, and there is nothing to do."""
+
+
+def life_step(
+    call: Call, id: str, life: RegistrationState, current: int = 0, version: int | None = None, *, same: bool = True
+) -> LifecycleStep:
+    """Where a call leads something that is at version ``current``; :class:`SituError` with Q111 or Q112.
+
+    ``version`` is the one that there is to be after it; None: the next, if the call replaces something. ``same`` tells
+    whether what is to be registered says what is there already.
+    """
+    after = NEXT.get((call, life))
+    if after is None:
+        raise _not_allowed(call, id, life, "Register it first.")
+    if life is not UNKNOWN and version is not None and version < current:
+        raise SituError(STALE_VERSION(id=id, given=version, current=current))
+    if call not in _REPLACING:
+        return LifecycleStep(after, current, after is not life)
+    if life is UNKNOWN:
+        return LifecycleStep(after, 1 if version is None else version, happens=True)
+    if call == "register" and version is None:
+        if not same:
+            raise _not_allowed(call, id, life, "Update it, or take another id.")
+        return LifecycleStep(after, current, happens=False)
+    return LifecycleStep(after, current + 1 if version is None else version, version != current)
+
+
+def _not_allowed(call: Call, id: str, life: RegistrationState, remedy: str) -> SituError:
+    return SituError(CALL_NOT_ALLOWED(id=id, done=_DONE[call], state=life.value, remedy=remedy))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Calls of clients: what they register, change and take back of expectations and profiles.
+#
+# A call that is refused changes nothing. One that was carried out before is answered as it was then, so a client that
+# does not know whether it was heard asks again.
 
 _CHANGEABLE = frozenset(("needs", "utility", "selected", "otherwise_nothing", "publishers", "aggregate"))
 
 
-def answered(work: Work, ticket: int, result: Expectation | Profile | Problem | None) -> None:
+def reply_to(work: StepWork, ticket: int, result: Expectation | Profile | Problem | None) -> None:
     work.replies.append(Reply(ticket=ticket, result=result))
 
 
 # ── expectations ──
 
 
-def register(state: State, work: Work, given: Registering) -> None:
+def register(state: NegotiatorState, work: StepWork, given: Registering) -> None:
     wanted = given.expectation
     held = state.expectations.get(wanted.id)
     _own(given.client, wanted.id, wanted.client if held is None else held.expectation.client, "registered")
@@ -55,19 +142,19 @@ def register(state: State, work: Work, given: Registering) -> None:
     step = life_step("register", wanted.id, _life(held), _version(held), version, same=same)
     if not step.happens:
         assert held is not None
-        answered(work, given.ticket, held.expectation)
+        reply_to(work, given.ticket, held.expectation)
         return
     if held is None:
         state.order += 1
         # Of a client that was away it may be one that rests.
         new = replace(wanted, order=state.order, version=step.version)
-        state.expectations[wanted.id] = held = Held(expectation=new)
+        state.expectations[wanted.id] = held = ExpectationRecord(expectation=new)
     else:
         before = held.expectation
         _leave(state, held)
         new = replace(wanted, order=before.order, version=step.version, suspended=before.suspended)
     _replace(state, work, held, new)
-    answered(work, given.ticket, held.expectation)
+    reply_to(work, given.ticket, held.expectation)
 
 
 def _says(expectation: Expectation) -> Expectation:
@@ -75,7 +162,7 @@ def _says(expectation: Expectation) -> Expectation:
     return replace(expectation, order=0, version=1, suspended=False)
 
 
-def _leave(state: State, held: Held) -> None:
+def _leave(state: NegotiatorState, held: ExpectationRecord) -> None:
     """An expectation may go over to another subscription."""
     mine = state.by_subscription[held.expectation.subscription]
     del mine[held.expectation.id]
@@ -83,42 +170,42 @@ def _leave(state: State, held: Held) -> None:
         del state.by_subscription[held.expectation.subscription]
 
 
-def update(state: State, work: Work, given: Updating) -> None:
+def update(state: NegotiatorState, work: StepWork, given: Updating) -> None:
     held, step = _called(state, "update", given)
     if unknown := given.changes.keys() - _CHANGEABLE:
         raise _refused(given.id, "updated", f"has no {', '.join(sorted(unknown))} to change", "Leave that out.")
     if step.happens:
         _replace(state, work, held, replace(held.expectation, **given.changes, version=step.version))
-    answered(work, given.ticket, held.expectation)
+    reply_to(work, given.ticket, held.expectation)
 
 
-def suspend(state: State, work: Work, given: Suspending) -> None:
+def suspend(state: NegotiatorState, work: StepWork, given: Suspending) -> None:
     held, step = _called(state, "suspend", given)
     if step.happens:
         held.told = held.told_at = None
         held.violated, held.refusal = False, None
         state.set_alarm(("tell", given.id), None)
         _replace(state, work, held, replace(held.expectation, suspended=True))
-    answered(work, given.ticket, held.expectation)
+    reply_to(work, given.ticket, held.expectation)
 
 
-def resume(state: State, work: Work, given: Resuming) -> None:
+def resume(state: NegotiatorState, work: StepWork, given: Resuming) -> None:
     held, step = _called(state, "resume", given)
     if step.happens:
         _replace(state, work, held, replace(held.expectation, suspended=False))
-    answered(work, given.ticket, held.expectation)
+    reply_to(work, given.ticket, held.expectation)
 
 
-def revoke(state: State, work: Work, given: Revoking) -> None:
+def revoke(state: NegotiatorState, work: StepWork, given: Revoking) -> None:
     if given.id in state.expectations:
         held, _ = _called(state, "revoke", given)
         drop_expectation(state, work, held.expectation.id)
-    answered(work, given.ticket, None)
+    reply_to(work, given.ticket, None)
 
 
-def _replace(state: State, work: Work, held: Held, new: Expectation) -> None:
+def _replace(state: NegotiatorState, work: StepWork, held: ExpectationRecord, new: Expectation) -> None:
     """An expectation is another now; what was claimed for it as it was is not claimed any more."""
-    release(state, work, new.id)
+    release_claims(state, work, new.id)
     work.subscriptions.add(held.expectation.subscription)
     held.expectation = new
     held.away = held.declared and is_away(state, new)
@@ -126,11 +213,13 @@ def _replace(state: State, work: Work, held: Held, new: Expectation) -> None:
     work.keep_expectation(new.id)
 
 
-def is_away(state: State, expectation: Expectation) -> bool:
+def is_away(state: NegotiatorState, expectation: Expectation) -> bool:
     return expectation.client in state.gone or expectation.subscription not in state.relevance.relevant
 
 
-def _called(state: State, call: Call, given: Updating | Suspending | Resuming | Revoking) -> tuple[Held, Step]:
+def _called(
+    state: NegotiatorState, call: Call, given: Updating | Suspending | Resuming | Revoking
+) -> tuple[ExpectationRecord, LifecycleStep]:
     held = state.expectations.get(given.id)
     if held is not None:
         _own(given.client, given.id, held.expectation.client, "changed")
@@ -139,13 +228,13 @@ def _called(state: State, call: Call, given: Updating | Suspending | Resuming | 
     return held, step
 
 
-def _life(held: Held | None) -> Life:
+def _life(held: ExpectationRecord | None) -> RegistrationState:
     if held is None:
-        return Life.UNKNOWN
-    return Life.SUSPENDED if held.expectation.suspended else Life.ACTIVE
+        return RegistrationState.UNKNOWN
+    return RegistrationState.SUSPENDED if held.expectation.suspended else RegistrationState.ACTIVE
 
 
-def _version(held: Held | None) -> int:
+def _version(held: ExpectationRecord | None) -> int:
     return 0 if held is None else held.expectation.version
 
 
@@ -161,7 +250,7 @@ def _refused(id: str, done: str, state: str, remedy: str) -> SituError:
 # ── profiles ──
 
 
-def provide(state: State, work: Work, given: Providing) -> None:
+def provide(state: NegotiatorState, work: StepWork, given: Providing) -> None:
     wanted = given.profile
     known = state.profiles.get(wanted.id)
     _own(given.client, wanted.id, wanted.publisher, "registered")
@@ -169,14 +258,14 @@ def provide(state: State, work: Work, given: Providing) -> None:
         about = "is of a type that its publisher does not advertise"
         raise _refused(wanted.id, "registered", about, "Advertise it first.")
     version = None if wanted.version == 1 else wanted.version
-    life = Life.UNKNOWN if known is None else Life.ACTIVE
+    life = RegistrationState.UNKNOWN if known is None else RegistrationState.ACTIVE
     same = known is not None and replace(known.profile, version=1) == replace(wanted, version=1)
     current = 0 if known is None else known.profile.version
     step = life_step("register", wanted.id, life, current, version, same=same)
     if step.happens:
         new = replace(wanted, version=step.version)
         if known is None:
-            state.profiles[wanted.id] = Known(profile=new)
+            state.profiles[wanted.id] = ProfileRecord(profile=new)
             _look_at(work, wanted.id)
         else:
             known.course.heard(new.properties, mode=True)
@@ -184,21 +273,21 @@ def provide(state: State, work: Work, given: Providing) -> None:
     elif same and known is not None and known.course.relaxed:
         known.course.heard(wanted.properties, mode=True)  # whoever does this has nothing left to fall back to
         work.keep_profile(wanted.id)
-    answered(work, given.ticket, state.profiles[wanted.id].profile)
+    reply_to(work, given.ticket, state.profiles[wanted.id].profile)
 
 
-def revise(state: State, work: Work, given: Revising) -> None:
+def revise(state: NegotiatorState, work: StepWork, given: Revising) -> None:
     known = state.profiles.get(given.id)
     if known is not None:
         _own(given.client, given.id, known.profile.publisher, "changed")
-    life = Life.UNKNOWN if known is None else Life.ACTIVE
+    life = RegistrationState.UNKNOWN if known is None else RegistrationState.ACTIVE
     step = life_step("update", given.id, life, 0 if known is None else known.profile.version, given.version)
     assert known is not None
     if step.happens:
         revised = replace(_revised(known.profile, given), version=step.version)
         known.course.heard(given.capabilities.keys() | given.values.keys(), mode=given.mode is not None)
         change_profile(state, work, known, revised)
-    answered(work, given.ticket, known.profile)
+    reply_to(work, given.ticket, known.profile)
 
 
 def _revised(profile: Profile, given: Revising) -> Profile:
@@ -222,12 +311,12 @@ def _at(capability: Capability, value: float) -> Capability:
     return replace(capability, cv=value)
 
 
-def change_profile(state: State, work: Work, known: Known, new: Profile) -> None:
+def change_profile(state: NegotiatorState, work: StepWork, known: ProfileRecord, new: Profile) -> None:
     """A publisher declares something else. What it does because it was advised to is not what it does by itself."""
     before, known.profile = known.profile, new
     done = _followed(before, new, known.course.asked)
     known.ledger.follow(before, done)
-    followed = moved(before, done)
+    followed = profile_at_target(before, done)
     # Whoever does what it was advised to, if late, need not be waited for.
     known.course.thaw()
     if replace(followed, version=new.version) != new:
@@ -256,16 +345,16 @@ def _followed(before: Profile, new: Profile, asked: Target | None) -> Target:
     return Target(values=MappingProxyType(values), mode=mode)
 
 
-def retract(state: State, work: Work, given: Retracting) -> None:
+def retract(state: NegotiatorState, work: StepWork, given: Retracting) -> None:
     known = state.profiles.get(given.id)
     if known is not None:
         _own(given.client, given.id, known.profile.publisher, "revoked")
-        life_step("revoke", given.id, Life.ACTIVE, known.profile.version, given.version)
+        life_step("revoke", given.id, RegistrationState.ACTIVE, known.profile.version, given.version)
         drop_profile(state, work, given.id)
-    answered(work, given.ticket, None)
+    reply_to(work, given.ticket, None)
 
 
-def _look_at(work: Work, id: str) -> None:
+def _look_at(work: StepWork, id: str) -> None:
     work.profiles.add(id)
     work.advise.add(id)
     work.keep_profile(id)

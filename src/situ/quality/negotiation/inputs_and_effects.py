@@ -12,12 +12,15 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from situ.quality.expectation import Expectation
-from situ.quality.panes import Pane
-from situ.quality.profile import Capability, Profile
+from situ.lang.problems import Problem
+from situ.quality.measurement.panes import Pane
+from situ.quality.model.declarations import Capability, Expectation, Profile
+from situ.quality.model.shapes import Shape
+from situ.quality.negotiation.feedback import Feedback
 
 if TYPE_CHECKING:
-    from situ.quality.declared import Quality
+    from situ.quality.model.declarations import Quality
+
 
 Verdict = Literal["accepted", "refused", "failed"]
 
@@ -34,7 +37,9 @@ class Relevance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """What :class:`~situ.quality.effects.Keep` wrote down before. The machine begins with this and ``Deployed``."""
+    """What :class:`~situ.quality.negotiation.inputs_and_effects.StoreValues` wrote down before. The machine begins with
+    this and ``Deployed``.
+    """
 
     kept: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     number: int = 0
@@ -161,7 +166,7 @@ class Came:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """The time of a :class:`~situ.quality.effects.Wake` has come. One too many does no harm."""
+    """The time of a :class:`~situ.quality.negotiation.inputs_and_effects.Wake` has come. One too many does no harm."""
 
 
 Input = (
@@ -181,3 +186,53 @@ Input = (
     | Came
     | Tick
 )
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What the negotiator wants done.
+#
+# The host carries out the effects of a step in their order, and all of them before the next step. A step keeps first
+# and tells then. Whoever is killed in between starts with what was kept, and what was to be told is told again under
+# the same id and number, by which receivers know it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreValues:
+    """Write all of these down at once or none: key → JSON, None: there is nothing under this key any more."""
+
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapesChanged:
+    """Subscription → what is done to its events from now on; None: nothing any more. Others stay as they are."""
+
+    shapes: Mapping[str, Shape | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotifyClient:
+    """Tell a client something: a subscriber (``sub``) about an expectation, a publisher (``pub``) about a profile."""
+
+    client: str
+    kind: Literal["sub", "pub"]
+    id: str
+    message: Feedback
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """Answer the call of this ticket: what there is now, or why not."""
+
+    ticket: int
+    result: Expectation | Profile | Problem | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wake:
+    """Give a ``Tick`` at this time (seconds since the epoch). Only the last one counts; None: no more."""
+
+    at: float | None
+
+
+Effect = StoreValues | ShapesChanged | NotifyClient | Reply | Wake

@@ -11,16 +11,19 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
-from situ.quality.causes import Decided
-from situ.quality.deciding import is_pending
-from situ.quality.effects import Tell
-from situ.quality.feedback import Reason, StateChange, Usage, Value, Why
-from situ.quality.matching import State as Standing
-from situ.quality.matching import reasons
-from situ.quality.profile import Profile
-from situ.quality.property import Property
-from situ.quality.state import Held, Known, State
-from situ.quality.work import Work
+from situ.quality.match.satisfaction import Satisfaction as Standing
+from situ.quality.match.satisfaction import reasons
+from situ.quality.model.declarations import Profile, QualityProperty
+from situ.quality.negotiation.decide import is_pending
+from situ.quality.negotiation.feedback import Reason, StateChange, Usage, Value, Why
+from situ.quality.negotiation.inputs_and_effects import NotifyClient
+from situ.quality.negotiation.state import (
+    ExpectationDecision,
+    ExpectationRecord,
+    NegotiatorState,
+    ProfileRecord,
+    StepWork,
+)
 
 SPACING = 1.0
 """Seconds between two messages about one expectation."""
@@ -33,14 +36,14 @@ NEXT_LOT = 0.1
 # ── to subscribers ──
 
 
-def tell_states(state: State, work: Work) -> None:
+def notify_states(state: NegotiatorState, work: StepWork) -> None:
     for id in sorted(work.tell & state.expectations.keys(), key=lambda id: state.expectations[id].expectation.order):
         held = state.expectations[id]
         if held.active:
             _tell_state(state, work, held)
 
 
-def _tell_state(state: State, work: Work, held: Held) -> None:
+def _tell_state(state: NegotiatorState, work: StepWork, held: ExpectationRecord) -> None:
     id = held.expectation.id
     state.set_alarm(("tell", id), None)
     now = state_of(state, held)
@@ -54,17 +57,17 @@ def _tell_state(state: State, work: Work, held: Held) -> None:
     since = held.told.since if held.told is not None and held.told.state == now.state else work.now
     held.told = replace(now, number=number, since=since, reasons=_reasons(state, held, now))
     held.told_at = work.now
-    work.tells.append(Tell(client=held.expectation.client, kind="sub", id=id, message=held.told))
+    work.tells.append(NotifyClient(client=held.expectation.client, kind="sub", id=id, message=held.told))
     work.keep_expectation(id)
 
 
-def _note_decided(state: State, work: Work, held: Held, now: StateChange) -> None:
+def _note_decided(state: NegotiatorState, work: StepWork, held: ExpectationRecord, now: StateChange) -> None:
     """After what it stands as it does. What was decided again as it was before changes nothing."""
     refused = ("", "") if held.refusal is None else (held.refusal.why, held.refusal.profile)
     claimed = sorted(state.claimed.get(now.expectation, ())) if now.why == "adapting" else ()
     outcome = (str(now.version), now.state, now.why, *refused, *claimed)
     if held.told is None or held.decided is None or held.decided.outcome != outcome:
-        held.decided = Decided(outcome=outcome, at=work.now, cause=work.causes.concerning(state, held))
+        held.decided = ExpectationDecision(outcome=outcome, at=work.now, cause=work.causes.concerning(state, held))
         work.keep_expectation(now.expectation)
 
 
@@ -73,7 +76,7 @@ def _gist(change: StateChange) -> tuple[object, ...]:
     return change.version, change.state, change.why, change.in_force
 
 
-def look(state: State, id: str) -> StateChange:
+def state_change_of(state: NegotiatorState, id: str) -> StateChange:
     """How an expectation stands now, with reasons, for somebody who asks."""
     held = state.expectations[id]
     found = state_of(state, held)
@@ -81,7 +84,7 @@ def look(state: State, id: str) -> StateChange:
     return replace(found, since=since, reasons=_reasons(state, held, found))
 
 
-def state_of(state: State, held: Held) -> StateChange:
+def state_of(state: NegotiatorState, held: ExpectationRecord) -> StateChange:
     """How an expectation stands, without reasons."""
     expectation = held.expectation
     satisfied = held.active and state.standing.state(expectation.id) is Standing.SATISFIED
@@ -96,7 +99,7 @@ def state_of(state: State, held: Held) -> StateChange:
     )
 
 
-def _why(state: State, held: Held) -> Why:
+def _why(state: NegotiatorState, held: ExpectationRecord) -> Why:
     wanted = held.expectation.needs.keys()
     kinds = [state.kinds[pool] for pool in held.pools if pool in state.kinds]
     if not kinds:
@@ -110,7 +113,7 @@ def _why(state: State, held: Held) -> Why:
     return "out-of-reach" if any(wanted <= each for some in kinds for each in some) else "missing"
 
 
-def _is_held_back(state: State, held: Held) -> bool:
+def _is_held_back(state: NegotiatorState, held: ExpectationRecord) -> bool:
     """Whether somebody could by what it declares, but would not."""
     for id in state.limited:
         known = state.profiles[id]
@@ -119,7 +122,7 @@ def _is_held_back(state: State, held: Held) -> bool:
     return False
 
 
-def _reasons(state: State, held: Held, change: StateChange) -> tuple[Reason, ...]:
+def _reasons(state: NegotiatorState, held: ExpectationRecord, change: StateChange) -> tuple[Reason, ...]:
     if change.state == "satisfied" or not held.active:
         return ()
     id = held.expectation.id
@@ -137,7 +140,7 @@ def _reasons(state: State, held: Held, change: StateChange) -> tuple[Reason, ...
     )
 
 
-def _written(about: Property, value: float | None) -> Value | None:
+def _written(about: QualityProperty, value: float | None) -> Value | None:
     """In the form of messages, in which there are no infinities."""
     return None if value is None or not math.isfinite(value) else about.written(value)
 
@@ -145,12 +148,12 @@ def _written(about: Property, value: float | None) -> Value | None:
 # ── to publishers ──
 
 
-def tell_usage(state: State, work: Work) -> None:
+def notify_usage(state: NegotiatorState, work: StepWork) -> None:
     for id in sorted(work.usage & state.profiles.keys()):
         _tell_usage(state, work, state.profiles[id])
 
 
-def review_usage(state: State, work: Work, id: str) -> None:
+def review_usage(state: NegotiatorState, work: StepWork, id: str) -> None:
     """Tell how a profile is used, if it is time."""
     known = state.profiles[id]
     last, before = known.told_at, known.told or Usage(profile=id, number=0)
@@ -167,28 +170,28 @@ def review_usage(state: State, work: Work, id: str) -> None:
         state.set_alarm(("usage", id), last + MINUTE)
 
 
-def _is_as_told(state: State, known: Known, told_at: float) -> bool:
+def _is_as_told(state: NegotiatorState, known: ProfileRecord, told_at: float) -> bool:
     """Whether nothing has happened in its pool since: to find out who relies on a profile may take long."""
     return known.pool is not None and state.stirred.get(known.pool, told_at) < told_at
 
 
-def _tell_usage(state: State, work: Work, known: Known) -> None:
+def _tell_usage(state: NegotiatorState, work: StepWork, known: ProfileRecord) -> None:
     _tell(state, work, known, usage_of(state, known), changed=True)
 
 
-def _tell(state: State, work: Work, known: Known, now: Usage, *, changed: bool) -> None:
+def _tell(state: NegotiatorState, work: StepWork, known: ProfileRecord, now: Usage, *, changed: bool) -> None:
     number = state.next_number(known.profile.publisher, work.now)
     used_before = known.told is not None and known.told.used
     since = known.told.since if known.told is not None and used_before == now.used else work.now
     known.told = replace(now, number=number, since=since)
     known.told_at = work.now
     state.set_alarm(("usage", known.profile.id), work.now + MINUTE if now.used else None)
-    work.tells.append(Tell(client=known.profile.publisher, kind="pub", id=known.profile.id, message=known.told))
+    work.tells.append(NotifyClient(client=known.profile.publisher, kind="pub", id=known.profile.id, message=known.told))
     if changed:
         work.keep_profile(known.profile.id)
 
 
-def usage_of(state: State, known: Known) -> Usage:
+def usage_of(state: NegotiatorState, known: ProfileRecord) -> Usage:
     """How a profile is used now."""
     id = known.profile.id
     relying = () if known.effective is None else state.standing.relying(id)
@@ -197,7 +200,7 @@ def usage_of(state: State, known: Known) -> Usage:
         for each in relying
         if state.in_force.get((held := state.expectations[each]).expectation.subscription) == each
     ]
-    floors: dict[str, tuple[Property, float]] = {}
+    floors: dict[str, tuple[QualityProperty, float]] = {}
     for expectation in in_force:
         for need in expectation.needs.values():
             about, floor = floors.get(need.about.id, (need.about, need.floor))

@@ -6,18 +6,15 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from situ.quality.expectation import Expectation
-from situ.quality.matching import State as Standing
-from situ.quality.matching import capability_of
-from situ.quality.profile import Profile
-from situ.quality.property import Point
-from situ.quality.state import Held, Known, State
-from situ.quality.work import Work
+from situ.quality.match.satisfaction import Satisfaction as Standing
+from situ.quality.match.satisfaction import capability_of
+from situ.quality.model.declarations import Expectation, Point, Profile
+from situ.quality.negotiation.state import ExpectationRecord, NegotiatorState, ProfileRecord, StepWork
 
 # ── expectations ──
 
 
-def put_expectations(state: State, work: Work, many: Iterable[Held]) -> None:
+def put_expectations(state: NegotiatorState, work: StepWork, many: Iterable[ExpectationRecord]) -> None:
     """Expectations are there, are others, or are looked for elsewhere."""
     active = []
     for held in many:
@@ -39,14 +36,14 @@ def put_expectations(state: State, work: Work, many: Iterable[Held]) -> None:
     state.standing.put_many(expectations=active)
 
 
-def put_expectation(state: State, work: Work, held: Held) -> None:
+def put_expectation(state: NegotiatorState, work: StepWork, held: ExpectationRecord) -> None:
     put_expectations(state, work, (held,))
 
 
-def drop_expectation(state: State, work: Work, id: str) -> None:
+def drop_expectation(state: NegotiatorState, work: StepWork, id: str) -> None:
     """An expectation is gone, with all that was done for it."""
     held = state.expectations[id]
-    release(state, work, id)
+    release_claims(state, work, id)
     _take_out_of_pools(state, held)
     del state.expectations[id]
     state.standing.drop_expectation(id)
@@ -61,12 +58,12 @@ def drop_expectation(state: State, work: Work, id: str) -> None:
     _touch(work, held.expectation)
 
 
-def _touch(work: Work, expectation: Expectation) -> None:
+def _touch(work: StepWork, expectation: Expectation) -> None:
     work.expectations.add(expectation.id)
     work.subscriptions.add(expectation.subscription)
 
 
-def _take_out_of_pools(state: State, held: Held) -> None:
+def _take_out_of_pools(state: NegotiatorState, held: ExpectationRecord) -> None:
     for pool in held.pools:
         mine = state.by_pool[pool]
         del mine[held.expectation.id]
@@ -76,7 +73,7 @@ def _take_out_of_pools(state: State, held: Held) -> None:
     state.several.discard(held.expectation.id)
 
 
-def release(state: State, work: Work, id: str) -> None:
+def release_claims(state: NegotiatorState, work: StepWork, id: str) -> None:
     """Take back all claims of an expectation."""
     for profile in state.claimed.pop(id, ()):
         if profile in state.profiles and state.profiles[profile].ledger.release(id):
@@ -87,13 +84,13 @@ def release(state: State, work: Work, id: str) -> None:
 # ── profiles ──
 
 
-def drop_profile(state: State, work: Work, id: str) -> None:
+def drop_profile(state: NegotiatorState, work: StepWork, id: str) -> None:
     """A profile is gone; who had a claim on it looks elsewhere."""
     known = state.profiles.pop(id)
     give_up_claims(state, work, known)
     if id in state.limited and known.pool is not None:
         reconsider_reasons(state, work, known.pool)
-    match(state, work, known, None, None)
+    rematch_profile(state, work, known, None, None)
     state.gathered.forget(id)
     state.limited.discard(id)
     _forget_absent(state, id)
@@ -102,7 +99,7 @@ def drop_profile(state: State, work: Work, id: str) -> None:
     work.keep_profile(id)
 
 
-def note_whether_there(state: State, known: Known) -> None:
+def note_presence(state: NegotiatorState, known: ProfileRecord) -> None:
     """What is declared for a publisher is a promise: it counts when its publisher is there."""
     id, publisher = known.profile.id, known.profile.publisher
     known.away = known.declared and not state.is_there(publisher)
@@ -114,7 +111,7 @@ def note_whether_there(state: State, known: Known) -> None:
         _forget_absent(state, id)
 
 
-def _forget_absent(state: State, id: str) -> None:
+def _forget_absent(state: NegotiatorState, id: str) -> None:
     pool = state.pool_of(id)
     if pool is not None and pool in state.absent:
         state.absent[pool].discard(id)
@@ -122,7 +119,7 @@ def _forget_absent(state: State, id: str) -> None:
             del state.absent[pool]
 
 
-def give_up_claims(state: State, work: Work, known: Known) -> None:
+def give_up_claims(state: NegotiatorState, work: StepWork, known: ProfileRecord) -> None:
     """Nothing that was claimed of a profile is to be had of it any more."""
     for each in known.ledger.claims:
         if each in state.claimed:
@@ -131,7 +128,9 @@ def give_up_claims(state: State, work: Work, known: Known) -> None:
             work.expectations.add(each)
 
 
-def match(state: State, work: Work, known: Known, after: Profile | None, pool: str | None) -> None:
+def rematch_profile(
+    state: NegotiatorState, work: StepWork, known: ProfileRecord, after: Profile | None, pool: str | None
+) -> None:
     """A profile is matched as this from now on."""
     id, before = known.profile.id, known.effective
     if known.pool is not None and known.pool != pool:
@@ -158,7 +157,9 @@ def match(state: State, work: Work, known: Known, after: Profile | None, pool: s
     work.advise.add(id)
 
 
-def _put_in_pool(state: State, work: Work, pool: str, id: str, before: Profile | None, after: Profile | None) -> None:
+def _put_in_pool(
+    state: NegotiatorState, work: StepWork, pool: str, id: str, before: Profile | None, after: Profile | None
+) -> None:
     """Note of whom a pool consists; who cannot be satisfied by it may have another reason now."""
     kinds = state.kinds.setdefault(pool, Counter())
     known = set(kinds)
@@ -179,25 +180,27 @@ def _put_in_pool(state: State, work: Work, pool: str, id: str, before: Profile |
     _note_shapes(state, work, pool, id, before, after)
 
 
-def reconsider_reasons(state: State, work: Work, pool: str) -> None:
+def reconsider_reasons(state: NegotiatorState, work: StepWork, pool: str) -> None:
     """Those of a pool that are not satisfied may be so for another reason."""
     work.tell |= {id for id in state.by_pool.get(pool, ()) if state.standing.state(id) is not Standing.SATISFIED}
 
 
-def _note_shapes(state: State, work: Work, pool: str, id: str, before: Profile | None, after: Profile | None) -> None:
+def _note_shapes(
+    state: NegotiatorState, work: StepWork, pool: str, id: str, before: Profile | None, after: Profile | None
+) -> None:
     """Find those whose events are shaped according to what this profile does."""
     if not state.in_force:
         return
     others = [each for other, each in state.in_pool.get(pool, {}).items() if other != id]
     points = [each.current() if each is not None else None for each in (before, after)]
-    matters = _Matters(others, *points)
+    matters = _ShapeSensitivity(others, *points)
     for each in state.by_pool.get(pool, ()):
         expectation = state.expectations[each].expectation
         if state.in_force.get(expectation.subscription) == each and matters(expectation):
             work.subscriptions.add(expectation.subscription)
 
 
-class _Matters:
+class _ShapeSensitivity:
     """Whether the stream of an expectation may have to be shaped otherwise, now that a profile is another."""
 
     def __init__(self, others: Sequence[Profile], before: Point | None, after: Point | None) -> None:

@@ -1,37 +1,253 @@
-"""What the negotiator knows: expectations, profiles, what was decided, and what is to be told and when."""
+"""Causes: after which change it was decided on an expectation as it stands.
+
+Each step notes what happened in it; an expectation that stands otherwise after it than before keeps the cause that
+concerns it most. Who looks at it later, or after a restart, is told that one.
+"""
 
 from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
 
-from situ.quality.actions import NO_ACTIONS, Actions
-from situ.quality.advice import Course
-from situ.quality.causes import Decided
-from situ.quality.declared import NO_QUALITY, Quality
-from situ.quality.effective import Correction, effective
-from situ.quality.effects import Tell
-from situ.quality.estimator import Estimate
-from situ.quality.expectation import Expectation
-from situ.quality.feedback import StateChange, Usage
-from situ.quality.gathered import Gathered
-from situ.quality.inputs import Deployed, Relevance, Restored
-from situ.quality.ledger import Ledger
-from situ.quality.owned import Owned
-from situ.quality.problem import Plan, Problem, Refusal
-from situ.quality.profile import Profile
-from situ.quality.property import Point
-from situ.quality.shape import Shape
-from situ.quality.standing import Standing
+from situ.quality.match.match_index import MatchIndex
+from situ.quality.measurement.estimator import Correction, Estimate, effective_profile
+from situ.quality.measurement.panes import PaneStore
+from situ.quality.model.allocation_problem import (
+    NO_ACTIONS,
+    AllocationPlan,
+    AllocationProblem,
+    PublisherActions,
+    Refusal,
+)
+from situ.quality.model.declarations import NO_QUALITY, Expectation, Point, Profile, Quality
+from situ.quality.model.shapes import Shape
+from situ.quality.negotiation.advice import AdviceCourse, Ledger
+from situ.quality.negotiation.feedback import StateChange, Usage
+from situ.quality.negotiation.inputs_and_effects import (
+    Answered,
+    Came,
+    Deployed,
+    Gone,
+    Input,
+    NotifyClient,
+    Providing,
+    Registering,
+    Relevance,
+    Reply,
+    Restored,
+    Resuming,
+    Retracting,
+    Revising,
+    Revoking,
+    Suspending,
+    Updating,
+)
+
+PROJECT_CHANGED = "the project changed"
+STARTED = "the router was started"
+
+Outcome = tuple[str, ...]
+"""How an expectation stands, as far as it was decided."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionCause:
+    """Something that happened: to a profile, to an expectation, or to neither."""
+
+    what: str
+    """As the rest of a sentence that begins with what it happened to."""
+    profile: str = ""
+    expectation: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {"what": self.what, "profile": self.profile, "expectation": self.expectation}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectationDecision:
+    """How an expectation stands, since when, and after what."""
+
+    outcome: Outcome
+    at: float
+    """Seconds since the epoch."""
+    cause: DecisionCause | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        cause = None if self.cause is None else self.cause.as_json()
+        return {"outcome": list(self.outcome), "at": self.at, "cause": cause}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> ExpectationDecision:
+        cause = None if value["cause"] is None else DecisionCause(**value["cause"])
+        return cls(outcome=tuple(value["outcome"]), at=value["at"], cause=cause)
+
+
+# ── what happens in a step ──
+
+
+def causes_of(state: NegotiatorState, given: Input) -> StepCauses:
+    """What an input says has happened; what is found out by it is added by whoever does."""
+    found, find = StepCauses(), _CAUSES.get(type(given))
+    for each in find(state, given) if find is not None else ():
+        found.add(state, each)
+    return found
+
+
+def _expectation(what: str) -> Callable[[NegotiatorState, Any], Iterator[DecisionCause]]:
+    def find(_: NegotiatorState, given: Any) -> Iterator[DecisionCause]:
+        yield DecisionCause(what=what, expectation=given.id)
+
+    return find
+
+
+def _profile(what: str) -> Callable[[NegotiatorState, Any], Iterator[DecisionCause]]:
+    def find(_: NegotiatorState, given: Any) -> Iterator[DecisionCause]:
+        yield DecisionCause(what=what, profile=given.id)
+
+    return find
+
+
+def _registered(state: NegotiatorState, given: Registering) -> Iterator[DecisionCause]:
+    yield DecisionCause(what="was registered", expectation=given.expectation.id)
+
+
+def _provided(state: NegotiatorState, given: Providing) -> Iterator[DecisionCause]:
+    yield DecisionCause(what="was registered", profile=given.profile.id)
+
+
+_ANSWERED = {"accepted": "accepted an advice", "refused": "refused an advice", "failed": "could not follow an advice"}
+
+
+def _answered(state: NegotiatorState, given: Answered) -> Iterator[DecisionCause]:
+    yield DecisionCause(what=_ANSWERED[given.verdict], profile=given.advice.rpartition("#")[0])
+
+
+def _all_of_client(what: str) -> Callable[[NegotiatorState, Any], Iterator[DecisionCause]]:
+    def find(state: NegotiatorState, given: Any) -> Iterator[DecisionCause]:
+        yield from (DecisionCause(what=what, profile=id) for id in state.profiles.of(given.client))
+        yield from (DecisionCause(what=what, expectation=id) for id in state.expectations.of(given.client))
+
+    return find
+
+
+def _came(state: NegotiatorState, given: Came) -> Iterator[DecisionCause]:
+    yield from _all_of_client("came back" if given.client in state.gone else "came")(state, given)
+
+
+def _deployed(state: NegotiatorState, given: Deployed) -> Iterator[DecisionCause]:
+    yield DecisionCause(what=PROJECT_CHANGED)
+
+
+_CAUSES: Mapping[type[Input], Callable[[NegotiatorState, Any], Iterator[DecisionCause]]] = {
+    Registering: _registered,
+    Updating: _expectation("was updated"),
+    Suspending: _expectation("was suspended"),
+    Resuming: _expectation("was resumed"),
+    Revoking: _expectation("was revoked"),
+    Providing: _provided,
+    Revising: _profile("was updated"),
+    Retracting: _profile("was revoked"),
+    Answered: _answered,
+    Gone: _all_of_client("left"),
+    Came: _came,
+    Deployed: _deployed,
+}
+
+
+# ── whom it concerns ──
+
+
+@dataclass(slots=True)
+class StepCauses:
+    """All that happened in one step, by what it happened to."""
+
+    profiles: dict[str, DecisionCause] = field(default_factory=dict)
+    pools: dict[str, DecisionCause] = field(default_factory=dict)
+    """Pool → the first that happened to a profile in it."""
+    expectations: dict[str, DecisionCause] = field(default_factory=dict)
+    first: DecisionCause | None = None
+
+    def add(self, state: NegotiatorState, cause: DecisionCause) -> None:
+        self.first = self.first or cause
+        if cause.expectation:
+            self.expectations.setdefault(cause.expectation, cause)
+        if cause.profile:
+            self.profiles.setdefault(cause.profile, cause)
+            if (pool := state.pool_of(cause.profile)) is not None:
+                self.pools.setdefault(pool, cause)
+
+    def concerning(self, state: NegotiatorState, held: ExpectationRecord) -> DecisionCause | None:
+        """That which concerns an expectation most: what happened to itself, to a profile that it relies on, to one that
+        it could get something of, to an alternative, to anybody."""
+        id = held.expectation.id
+        nearest = (
+            self.expectations.get(id),
+            *(self.profiles.get(each) for each in sorted(state.claimed.get(id, ()))),
+            *(self.pools.get(each) for each in sorted(held.pools)),
+            *(self.expectations.get(each) for each in state.by_subscription.get(held.expectation.subscription, ())),
+            self.first,
+        )
+        return next((each for each in nearest if each is not None), None)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What belongs to clients: things by their ids, of which those of one client are found without going through all.
+
+
+class OwnedByClient(Protocol):
+    @property
+    def client(self) -> str:
+        """Whose it is, for as long as it is there."""
+
+
+T = TypeVar("T", bound=OwnedByClient)
+
+
+class ClientIndex(dict[str, T]):
+    """By ids. Put by assignment and taken out by ``del`` or ``pop``; nothing else is kept in step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._by_client: dict[str, dict[str, None]] = {}
+
+    def __setitem__(self, id: str, thing: T) -> None:
+        if id in self:
+            self._forget(id)
+        super().__setitem__(id, thing)
+        self._by_client.setdefault(thing.client, {})[id] = None
+
+    def __delitem__(self, id: str) -> None:
+        self._forget(id)
+        super().__delitem__(id)
+
+    def pop(self, id: str) -> T:  # type: ignore[override]
+        thing = self[id]
+        del self[id]
+        return thing
+
+    def of(self, client: str) -> dict[str, T]:
+        """Those of one client, as they are now."""
+        return {id: self[id] for id in self._by_client.get(client, ())}
+
+    def _forget(self, id: str) -> None:
+        client = self[id].client
+        del self._by_client[client][id]
+        if not self._by_client[client]:
+            del self._by_client[client]
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What the negotiator knows: expectations, profiles, what was decided, and what is to be told and when.
 
 Alarm = tuple[str, str]
 """What is due: the kind of it, and an id."""
 
 
 @dataclass(slots=True)
-class Held:
+class ExpectationRecord:
     """An expectation that there is."""
 
     expectation: Expectation
@@ -48,7 +264,7 @@ class Held:
     """It is not satisfied because somebody did less than it said."""
     refusal: Refusal | None = None
     """Why it could be satisfied and is not going to be."""
-    decided: Decided | None = None
+    decided: ExpectationDecision | None = None
     """How it stands, since when, and after what; None: nobody has looked yet."""
 
     @property
@@ -61,7 +277,7 @@ class Held:
 
 
 @dataclass(slots=True)
-class Known:
+class ProfileRecord:
     """A profile that there is."""
 
     profile: Profile
@@ -72,7 +288,7 @@ class Known:
     deaf: bool = False
     """Its publisher sends events and is not connected: nobody would hear an advice."""
     ledger: Ledger = field(default_factory=Ledger)
-    course: Course = field(default_factory=Course)
+    course: AdviceCourse = field(default_factory=AdviceCourse)
     estimate: Estimate = field(default_factory=Estimate)
     effective: Profile | None = None
     """As it is matched; None: it is relevant to nobody."""
@@ -100,16 +316,16 @@ class Known:
 
 
 @dataclass(slots=True)
-class State:
+class NegotiatorState:
     """All the negotiator knows. It begins when it knows what was kept and what is declared."""
 
-    decide: Callable[[Problem], Plan]
+    decide: Callable[[AllocationProblem], AllocationPlan]
     """By the strategy that a problem names."""
     restored: Restored | None = None
     deployed: Deployed | None = None
     begun: bool = False
-    expectations: Owned[Held] = field(default_factory=Owned)
-    profiles: Owned[Known] = field(default_factory=Owned)
+    expectations: ClientIndex[ExpectationRecord] = field(default_factory=ClientIndex)
+    profiles: ClientIndex[ProfileRecord] = field(default_factory=ClientIndex)
     declarations: dict[str, str] = field(default_factory=dict)
     """Key of something the project declares → its text as it was taken over."""
     gone: set[str] = field(default_factory=set)
@@ -144,9 +360,9 @@ class State:
     in_force: dict[str, str] = field(default_factory=dict)
     """Subscription → the expectation in force."""
     shapes: dict[str, Shape] = field(default_factory=dict)
-    standing: Standing = field(default_factory=Standing)
-    actions: Actions = NO_ACTIONS
-    gathered: Gathered = field(default_factory=Gathered)
+    standing: MatchIndex = field(default_factory=MatchIndex)
+    actions: PublisherActions = NO_ACTIONS
+    gathered: PaneStore = field(default_factory=PaneStore)
     mark: int | None = None
     """How far event time is, in µs."""
     order: int = 0
@@ -157,7 +373,7 @@ class State:
     """Client → the number of the message that it was told last, of those that were told something since the start."""
     base: int = 0
     """The highest of all messages that were told before the start."""
-    told: tuple[Tell, ...] = ()
+    told: tuple[NotifyClient, ...] = ()
     """What the last step told: known to be told when the next one begins."""
     unshaped: tuple[str, ...] = ()
     """Subscriptions that the last step took the shape from, likewise."""
@@ -189,13 +405,13 @@ class State:
         held = self.expectations.get(expectation)
         return held is None or held.expectation.is_met_by(point)
 
-    def as_matched(self, known: Known) -> Profile | None:
+    def as_matched(self, known: ProfileRecord) -> Profile | None:
         """The effective profile; None, if it is relevant to nobody."""
         if known.away or self.pool_of(known.profile.id) is None:
             return None
-        return effective(known.profile, known.correction(), self.actions.can_improve)
+        return effective_profile(known.profile, known.correction(), self.actions.can_improve)
 
-    def alternatives(self, subscription: str) -> Iterator[Held]:
+    def alternatives(self, subscription: str) -> Iterator[ExpectationRecord]:
         """The active expectations of a subscription, the best first."""
         held = (self.expectations[id] for id in self.by_subscription.get(subscription, ()))
         active = [each for each in held if each.active]
@@ -241,3 +457,43 @@ class State:
 
     def _is_void(self, entry: tuple[float, Alarm]) -> bool:
         return self.times.get(entry[1]) != entry[0]
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The work of one step: what has become different and is to be looked at, and what is going to be done about it.
+
+
+@dataclass(slots=True)
+class StepWork:
+    """Of one step, at one time."""
+
+    now: float
+    causes: StepCauses = field(default_factory=StepCauses)
+    """What has happened."""
+    profiles: set[str] = field(default_factory=set)
+    """That may have to be matched otherwise."""
+    violating: set[str] = field(default_factory=set)
+    """Of these, those that were found to do less than they say."""
+    expectations: set[str] = field(default_factory=set)
+    """Whose state, or ways to satisfy them, may be others."""
+    pools: set[str] = field(default_factory=set)
+    """In which something may be possible now that was not before."""
+    advise: set[str] = field(default_factory=set)
+    """Profiles of which more or less may be asked now."""
+    subscriptions: set[str] = field(default_factory=set)
+    """Whose expectation in force, or shape, may be another."""
+    tell: set[str] = field(default_factory=set)
+    """Expectations whose client may have to be told."""
+    usage: set[str] = field(default_factory=set)
+    """Profiles whose publisher is to be told at once how they are used."""
+    keep: set[str] = field(default_factory=set)
+    """Keys of what is to be written down."""
+    shaped: dict[str, Shape | None] = field(default_factory=dict)
+    tells: list[NotifyClient] = field(default_factory=list)
+    replies: list[Reply] = field(default_factory=list)
+
+    def keep_expectation(self, id: str) -> None:
+        self.keep.add(f"expectation/{id}")
+
+    def keep_profile(self, id: str) -> None:
+        self.keep.add(f"profile/{id}")

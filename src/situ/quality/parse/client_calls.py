@@ -10,33 +10,34 @@ import json
 from types import MappingProxyType
 from typing import Any
 
-from situ.catalogue import ABOUT_NOTHING
-from situ.documents import Fields, Limits, Node, Reader, Sequence, parse_json, to_data
-from situ.documents import Mapping as MappingNode
-from situ.errors import Problems, SituError, nearest
-from situ.quality.around import Around
-from situ.quality.expectation import Expectation
-from situ.quality.json_form import profile_as_json
-from situ.quality.profile import Profile
-from situ.quality.property import Property
-from situ.quality.read_expectation import OPTION_KEYS, read_parts
-from situ.quality.read_need import Named, not_too_many
-from situ.quality.read_profile import CAPABILITY_KEYS, read_profile
-from situ.quality.read_value import Values
+from situ.lang.catalogue import ABOUT_NOTHING
+from situ.lang.documents import DocumentLimits, Fields, MappingNode, Node, Reader, SequenceNode, parse_json, to_data
+from situ.lang.problems import Problems, SituError, nearest
+from situ.quality.model.declarations import Expectation, Profile, QualityEnvironment, QualityProperty
+from situ.quality.model.json_form import profile_as_json
+from situ.quality.parse.declarations import (
+    CAPABILITY_KEYS,
+    OPTION_KEYS,
+    PropertyReader,
+    not_too_many,
+    read_parts,
+    read_profile,
+)
+from situ.quality.parse.values import Values
 
-_LIMITS = Limits(size=512 * 1024, nodes=10_000)
+_LIMITS = DocumentLimits(size=512 * 1024, nodes=10_000)
 """Of what is told: whoever reads it does nothing else meanwhile."""
-_WHOLE = Limits(size=4 * 1024 * 1024, nodes=100_000)
+_WHOLE = DocumentLimits(size=4 * 1024 * 1024, nodes=100_000)
 """Of a profile that is there already, of which a file may have said more."""
 
 
-def told_expectation(value: Any, around: Around, *, id: str, subscription: str) -> Expectation:
+def parse_expectation(value: Any, around: QualityEnvironment, *, id: str, subscription: str) -> Expectation:
     """An expectation: ``need``, ``utility`` and options. :class:`SituError` with everything that is wrong."""
-    parts = told_changes(value, around, subscription=subscription)
+    parts = parse_expectation_changes(value, around, subscription=subscription)
     return Expectation(id=id, subscription=subscription, **{"needs": MappingProxyType({}), **parts})
 
 
-def told_changes(value: Any, around: Around, *, subscription: str) -> dict[str, Any]:
+def parse_expectation_changes(value: Any, around: QualityEnvironment, *, subscription: str) -> dict[str, Any]:
     """The fields of an expectation that are told, by name: what an update changes."""
     problems = Problems()
     fields = _fields(value, "expectation", ("need", *OPTION_KEYS), problems)
@@ -45,7 +46,9 @@ def told_changes(value: Any, around: Around, *, subscription: str) -> dict[str, 
     return parts
 
 
-def told_profile(value: Any, around: Around, *, publisher: str, type: str, limits: Limits = _LIMITS) -> Profile:
+def parse_profile(
+    value: Any, around: QualityEnvironment, *, publisher: str, type: str, limits: DocumentLimits = _LIMITS
+) -> Profile:
     """A profile: ``capabilities``, ``modes`` and ``mode``. :class:`SituError` with everything that is wrong."""
     problems = Problems()
     fields = _fields(value, "profile", ("capabilities", "modes", "mode"), problems, limits)
@@ -60,12 +63,12 @@ def told_profile(value: Any, around: Around, *, publisher: str, type: str, limit
     return found
 
 
-def told_revision(value: Any, around: Around, *, known: Profile) -> tuple[Profile, frozenset[str]]:
+def parse_profile_revision(value: Any, around: QualityEnvironment, *, known: Profile) -> tuple[Profile, frozenset[str]]:
     """A profile with what an update says of it, and of which capabilities it says anything, be it nothing new. Of a
     capability, too, what is not told stays as it is."""
     problems = Problems()
     fields = _fields(value, "profile", ("capabilities", "mode"), problems)
-    told = _told_capabilities(Named(Reader(problems), around, (known.type,)), fields)
+    told = _parse_capabilities(PropertyReader(Reader(problems), around, (known.type,)), fields)
     problems.raise_errors()
     written = profile_as_json(known)
     there = written.get("capabilities", {})
@@ -73,11 +76,11 @@ def told_revision(value: Any, around: Around, *, known: Profile) -> tuple[Profil
     whole["capabilities"] = there | {id: {**there.get(id, {}), **each} for id, each in told.items()}
     if "mode" in fields:
         whole["mode"] = value["mode"]
-    found = told_profile(whole, around, publisher=known.publisher, type=known.type, limits=_WHOLE)
+    found = parse_profile(whole, around, publisher=known.publisher, type=known.type, limits=_WHOLE)
     return found, frozenset(told)
 
 
-def _told_capabilities(named: Named, fields: Fields) -> dict[str, dict[str, Any]]:
+def _parse_capabilities(named: PropertyReader, fields: Fields) -> dict[str, dict[str, Any]]:
     """What is told of capabilities, by the ids of properties and in their units: it goes beside what is not told."""
     found: dict[str, dict[str, Any]] = {}
     for key, node in not_too_many(named.read, fields.entries("capabilities")):
@@ -97,22 +100,24 @@ def _told_capabilities(named: Named, fields: Fields) -> dict[str, dict[str, Any]
     return found
 
 
-def _in_own_unit(values: Values, about: Property, cost: Node) -> Any:
+def _in_own_unit(values: Values, about: QualityProperty, cost: Node) -> Any:
     """A cost whose points are at values of the property's unit; whether it is one at all is seen with the range."""
     told = to_data(cost)
     points = cost.get("points") if isinstance(cost, MappingNode) and not about.levels else None
-    if not isinstance(points, Sequence) or not all(isinstance(each, Sequence) and each.items for each in points.items):
+    if not isinstance(points, SequenceNode) or not all(
+        isinstance(each, SequenceNode) and each.items for each in points.items
+    ):
         return told
-    places = [values.value(about, each.items[0]) for each in points.items if isinstance(each, Sequence)]
+    places = [values.value(about, each.items[0]) for each in points.items if isinstance(each, SequenceNode)]
     return {**told, "points": [[place, *each[1:]] for place, each in zip(places, told["points"], strict=True)]}
 
 
-def told_values(value: Any, around: Around, *, type: str) -> dict[str, float]:
+def parse_advice_values(value: Any, around: QualityEnvironment, *, type: str) -> dict[str, float]:
     """Property → value, as a publisher tells what it can do of an advice that it does not follow."""
     problems = Problems()
     fields = _fields({"values": value}, "values", ("values",), problems)
     reading = Values(Reader(problems), around.types.units)
-    named = Named(Reader(problems), around, (type,))
+    named = PropertyReader(Reader(problems), around, (type,))
     found = {}
     for key, node in not_too_many(named.read, fields.entries("values")):
         about = named.property(key)
@@ -123,7 +128,9 @@ def told_values(value: Any, around: Around, *, type: str) -> dict[str, float]:
     return found
 
 
-def _fields(value: Any, what: str, keys: tuple[str, ...], problems: Problems, limits: Limits = _LIMITS) -> Fields:
+def _fields(
+    value: Any, what: str, keys: tuple[str, ...], problems: Problems, limits: DocumentLimits = _LIMITS
+) -> Fields:
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):

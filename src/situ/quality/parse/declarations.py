@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import cast, get_args
+from typing import Any, Literal, cast, get_args
 
-from situ.catalogue import BAD_ATTRIBUTE, NEED_OPTION_UNFIT, OUTSIDE_DOMAIN, TOO_MANY, UNKNOWN_PROPERTY
-from situ.documents import Fields, Node, Reader, Scalar
-from situ.errors import nearest
-from situ.quality.around import Around, numeric
-from situ.quality.expectation import Keep, Need
-from situ.quality.json_form import property_of
-from situ.quality.property import Property
-from situ.quality.read_value import Values, read_microseconds
-from situ.types.model import Attribute
-from situ.units import NO_UNIT
+from situ.lang.catalogue import (
+    BAD_ATTRIBUTE,
+    BAD_MODES,
+    BAD_NAME,
+    CURRENT_OUTSIDE,
+    NEED_OPTION_UNFIT,
+    NOT_PUBLISHERS,
+    OUTSIDE_DOMAIN,
+    TOO_MANY,
+    UNKNOWN_PROPERTY,
+    UNSUPPORTED_COMPOSITE,
+)
+from situ.lang.documents import Fields, Node, Reader, ScalarNode
+from situ.lang.problems import nearest
+from situ.lang.types.model import Attribute
+from situ.lang.units import NO_UNIT
+from situ.quality.model.declarations import (
+    Aggregate,
+    Capability,
+    Expectation,
+    Keep,
+    Mode,
+    Need,
+    Profile,
+    QualityEnvironment,
+    QualityProperty,
+    numeric,
+)
+from situ.quality.model.json_form import property_of
+from situ.quality.parse.values import Values, read_cost, read_double, read_microseconds, read_plain_cost
 
 NEED_KEYS = ("lb", "ub", "unit", "of", "each", "missing", "per", "across", "keep", "max_silence", "per_key")
 MOST_PROPERTIES = 100
@@ -40,14 +61,14 @@ _FITS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class PropertyReader:
     """Reads which property is meant. ``types`` are the event types that its attributes are looked for in."""
 
     read: Reader
-    around: Around
+    around: QualityEnvironment
     types: tuple[str, ...] = ()
 
-    def property(self, key: Scalar, fields: Fields | None = None) -> Property | None:
+    def property(self, key: ScalarNode, fields: Fields | None = None) -> QualityProperty | None:
         """The property of a key, ``rate`` or ``imprecision of power``; the attribute can stand under ``of:``, too."""
         name, _, attribute = key.text.partition(OF)
         if name in self.around.faulty:
@@ -68,7 +89,7 @@ class Named:
             return found
         return self._of_attribute(of or key, written)
 
-    def _of_attribute(self, place: Scalar, name: str) -> Property | None:
+    def _of_attribute(self, place: ScalarNode, name: str) -> QualityProperty | None:
         if not name:
             self._bad(place, "An imprecision is that of an attribute", "Say of which: `of: temperature`.")
             return None
@@ -93,11 +114,11 @@ class Named:
         events = (self.around.types.event(each) for each in names)
         return [each for event in events if event is not None for each in numeric(event.attributes)]
 
-    def _bad(self, place: Scalar, what: str, remedy: str) -> None:
+    def _bad(self, place: ScalarNode, what: str, remedy: str) -> None:
         self.read.problems.add(BAD_ATTRIBUTE(place.location, what=what, remedy=remedy))
 
 
-Entries = tuple[tuple[Scalar, Node], ...]
+Entries = tuple[tuple[ScalarNode, Node], ...]
 
 
 def not_too_many(read: Reader, entries: Entries) -> Entries:
@@ -109,7 +130,7 @@ def not_too_many(read: Reader, entries: Entries) -> Entries:
     return ()
 
 
-def read_needs(named: Named, values: Values, entries: Entries) -> dict[str, Need] | None:
+def read_needs(named: PropertyReader, values: Values, entries: Entries) -> dict[str, Need] | None:
     """All needs of an expectation by the ids of their properties; None if something is wrong with one of them."""
     found: dict[str, Need] = {}
     wrong = len(entries) > MOST_PROPERTIES
@@ -125,7 +146,7 @@ def read_needs(named: Named, values: Values, entries: Entries) -> dict[str, Need
     return None if wrong else found
 
 
-def _need(named: Named, values: Values, key: Scalar, node: Node) -> Need | None:
+def _need(named: PropertyReader, values: Values, key: ScalarNode, node: Node) -> Need | None:
     read = named.read
     before = len(read.problems)
     fields = read.fields(node, optional=NEED_KEYS)
@@ -158,7 +179,7 @@ def _need(named: Named, values: Values, key: Scalar, node: Node) -> Need | None:
     )
 
 
-def _check_fit(read: Reader, about: Property, fields: Fields) -> None:
+def _check_fit(read: Reader, about: QualityProperty, fields: Fields) -> None:
     for option, (shown, names) in _FITS.items():
         place = fields.mapping.key(option)
         if place is not None and about.name not in names:
@@ -168,7 +189,7 @@ def _check_fit(read: Reader, about: Property, fields: Fields) -> None:
         read.problems.add(NEED_OPTION_UNFIT(missing.location, option="missing", name=about.id, fits="`each: true`"))
 
 
-def _per_key(values: Values, about: Property, fields: Fields, most: float) -> dict[str, float]:
+def _per_key(values: Values, about: QualityProperty, fields: Fields, most: float) -> dict[str, float]:
     """Smaller bounds of single keys: a larger one would tell less than was asked for."""
     found = {}
     for key, node in fields.entries("per_key") if "per_key" in fields else ():
@@ -182,3 +203,250 @@ def _per_key(values: Values, about: Property, fields: Fields, most: float) -> di
         elif bound is not None:
             found[key.text] = bound
     return found
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What somebody wrote of one expectation → the expectation, or everything that is wrong with it.
+
+OPTION_KEYS = ("utility", "sources", "else", "from", "aggregate")
+EXPECTATION_KEYS = ("id", "need", *OPTION_KEYS)
+AGGREGATE_KEYS = ("fn", "of", "window", "every")
+SOURCES = ("any", "selected")
+ELSE = ("any", "nothing")
+FUNCTIONS = ("avg", "min", "max", "sum")
+ID = re.compile(r"[A-Za-z0-9_-]{1,64}(?:/[A-Za-z0-9_-]{1,64})?")
+MOST_PUBLISHERS = 1000
+_IDS = "Use letters, digits, `_` and `-`, at most 64."
+_PARTS = 6
+"""How often an aggregate is told within its window, if nobody says."""
+_MOST_PARTS = 3_600
+"""How often it is at most: each event is worked through so often."""
+
+
+def read_expectation(read: Reader, around: QualityEnvironment, fields: Fields, subscription: str) -> Expectation | None:
+    """An expectation of a subscription ``client/name``; None if something is wrong with it, which is said."""
+    before = len(read.problems)
+    id = fields.scalar("id")
+    if id is not None and not ID.fullmatch(id.text):
+        reason = "it has other characters, or too many"
+        problem = BAD_NAME(id.location, name=id.text, what="an expectation", reason=reason, remedy=_IDS)
+        read.problems.add(problem)
+    parts = read_parts(read, around, fields, subscription)
+    if id is None or len(read.problems) > before:
+        return None
+    return Expectation(id=id.text, subscription=subscription, **{"needs": MappingProxyType({}), **parts})
+
+
+def read_parts(read: Reader, around: QualityEnvironment, fields: Fields, subscription: str) -> dict[str, Any]:
+    """The fields of an expectation that are written here, by name: what an update changes."""
+    id = fields.text("id") or "this expectation" if isinstance(fields.node("id"), ScalarNode) else "this expectation"
+    types = around.types_of(subscription)
+    named, values = PropertyReader(read, around, types), Values(read, around.types.units)
+    found: dict[str, Any] = {}
+    if "need" in fields:
+        found["needs"] = MappingProxyType(read_needs(named, values, _entries(fields)) or {})
+    if "utility" in fields:
+        found["utility"] = read_double(read, fields.node("utility"), least=0)
+    if "sources" in fields:
+        found["selected"] = fields.choice("sources", SOURCES, SOURCES[0]) == "selected"
+    if "else" in fields:
+        found["otherwise_nothing"] = fields.choice("else", ELSE, ELSE[0]) == "nothing"
+        if found["otherwise_nothing"] and fields.node("sources") is not None and not found["selected"]:
+            place = cast(ScalarNode, fields.mapping.key("else")).location
+            read.problems.add(NEED_OPTION_UNFIT(place, option="else", name=id, fits="`sources: selected`"))
+    if (node := fields.node("from")) is not None:
+        found["publishers"] = _publishers(read, id, node)
+    if (node := fields.node("aggregate")) is not None:
+        found["aggregate"] = _aggregate(named, node)
+    return found
+
+
+def _entries(fields: Fields) -> tuple[tuple[ScalarNode, Node], ...]:
+    node = fields.node("need")
+    nothing = isinstance(node, ScalarNode) and node.value is None
+    return () if nothing else fields.entries("need")
+
+
+def _publishers(read: Reader, id: str, node: Node) -> int:
+    value = node.value if isinstance(node, ScalarNode) else None
+    if type(value) is int and 1 <= value <= MOST_PUBLISHERS:
+        return value
+    shown = f"`{node.text}` publishers" if isinstance(node, ScalarNode) else "publishers of several kinds"
+    read.problems.add(UNSUPPORTED_COMPOSITE(node.location, id=id, what=shown, most=MOST_PUBLISHERS))
+    return 1
+
+
+def _aggregate(named: PropertyReader, node: Node) -> Aggregate | None:
+    read = named.read
+    fields = read.fields(node, required=("fn", "of", "window"), optional=("every",))
+    if fields is None:
+        return None
+    function = fields.choice("fn", FUNCTIONS)
+    attribute = fields.scalar("of")
+    window = read_microseconds(read, fields.node("window"))
+    every = read_microseconds(read, fields.node("every"))
+    if attribute is not None and not numeric(named.around.attributes(attribute.text, named.types)):
+        what = f"There is no number `{attribute.text}` of which `{function}` could be taken"
+        remedy = "Name an attribute of the event types that is a number."
+        read.problems.add(BAD_ATTRIBUTE(attribute.location, what=what, remedy=remedy))
+    if every is not None and window is not None and every * _MOST_PARTS < window:
+        read.wrong(fields.node("every") or node, f"no less than a {_MOST_PARTS}th of the window")
+        return None
+    if function is None or attribute is None or window is None:
+        return None
+    return Aggregate(
+        function=cast(Literal["avg", "min", "max", "sum"], function),
+        attribute=attribute.text,
+        window=window,
+        every=every or max(1, window // _PARTS),
+    )
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What somebody wrote of one capability profile → the profile, or everything that is wrong with it.
+
+PROFILE_KEYS = ("publisher", "type", "capabilities", "modes", "mode")
+CAPABILITY_KEYS = ("lb", "ub", "cv", "unit", "of", "cost")
+MOST_MODES = 100
+"""Each is weighed against each, and against all that anybody expects."""
+MODE_KEYS = ("name", "values", "cost")
+
+
+def read_profile(read: Reader, around: QualityEnvironment, fields: Fields, publisher: str, type: str) -> Profile | None:
+    """What a publisher can do about events of a type; None if something is wrong with it, which is said."""
+    before = len(read.problems)
+    capabilities = read_capabilities(read, around, fields, type)
+    moded, modes = _modes(read, around, fields, type)
+    mode = _current(read, fields, modes)
+    _check_apart(read, fields, capabilities, moded)
+    if len(read.problems) > before:
+        return None
+    return Profile(
+        publisher=publisher,
+        type=type,
+        capabilities=MappingProxyType(capabilities),
+        modes=modes,
+        mode=mode,
+        moded=MappingProxyType(moded),
+    )
+
+
+def read_capabilities(read: Reader, around: QualityEnvironment, fields: Fields, type: str) -> dict[str, Capability]:
+    """The free capabilities that are right, by the ids of their properties."""
+    found: dict[str, Capability] = {}
+    named = PropertyReader(read, around, (type,))
+    for key, node in not_too_many(read, _capability_entries(fields, "capabilities")):
+        capability = _capability(named, key, node)
+        if capability is not None and capability.about.id in found:
+            read.wrong(key, f"each property once, and `{capability.about.id}` is there already")
+        elif capability is not None:
+            found[capability.about.id] = capability
+    return found
+
+
+def _capability(named: PropertyReader, key: ScalarNode, node: Node) -> Capability | None:
+    read = named.read
+    fields = read.fields(node, required=("cv",), optional=("lb", "ub", "unit", "of", "cost"))
+    about = _declarable(named, key, fields)
+    if about is None or fields is None:
+        return None
+    values = Values(read, named.around.types.units).in_unit(fields)
+    bounds = values.bounds(about, fields)
+    written = fields.node("cv")
+    cv = None if written is None else values.value(about, written)
+    if bounds is None or cv is None or written is None:
+        return None
+    lb, ub = bounds
+    cost = read_cost(values, about, fields.node("cost"), lb, ub)
+    if not lb <= cv <= ub:
+        at, low, high = (about.shown(each) for each in (cv, lb, ub))
+        read.problems.add(CURRENT_OUTSIDE(written.location, name=about.id, cv=at, lb=low, ub=high))
+        return None
+    return None if cost is None else Capability(about=about, lb=lb, ub=ub, cv=cv, cost=cost)
+
+
+def _declarable(named: PropertyReader, key: ScalarNode, fields: Fields | None = None) -> QualityProperty | None:
+    about = named.property(key, fields)
+    if about is not None and about.determined_by == "middleware":
+        named.read.problems.add(NOT_PUBLISHERS(key.location, name=about.id))
+        return None
+    return about
+
+
+# ── modes ──
+
+
+def _modes(
+    read: Reader, around: QualityEnvironment, fields: Fields, type: str
+) -> tuple[dict[str, QualityProperty], tuple[Mode, ...]]:
+    named = PropertyReader(read, around, (type,))
+    moded: dict[str, QualityProperty] = {}
+    modes: list[Mode] = []
+    items = fields.items("modes")
+    if len(items) > MOST_MODES:
+        read.problems.add(TOO_MANY(items[MOST_MODES].location, count=len(items), what="modes", most=MOST_MODES))
+        return {}, ()
+    for node in items:
+        body = read.fields(node, required=("name", "values"), optional=("cost",))
+        if body is None:
+            continue
+        name = body.scalar("name")
+        properties, values = _values(named, body)
+        cost = read_plain_cost(Values(read, around.types.units), body.node("cost"))
+        if name is None or cost is None or len(values) < len(body.entries("values")):
+            continue
+        if any(each.name == name.text for each in modes):
+            _bad(read, name, f"Two modes are called `{name.text}`", "Give one of them another name.")
+        elif modes and properties.keys() != moded.keys():
+            here, there = (", ".join(f"`{each}`" for each in sorted(ids)) or "none" for ids in (properties, moded))
+            what = f"Mode `{name.text}` has values of {here}, mode `{modes[0].name}` of {there}"
+            _bad(read, name, what, "Give all modes of a profile the same properties.")
+        else:
+            moded = properties
+            modes.append(Mode(name=name.text, values=MappingProxyType(values), cost=cost))
+    return moded, tuple(modes)
+
+
+def _values(named: PropertyReader, body: Fields) -> tuple[dict[str, QualityProperty], dict[str, float]]:
+    reading = Values(named.read, named.around.types.units)
+    properties: dict[str, QualityProperty] = {}
+    values: dict[str, float] = {}
+    for key, node in not_too_many(named.read, body.entries("values")):
+        about = _declarable(named, key)
+        value = None if about is None else reading.value(about, node)
+        if about is not None and value is not None:
+            properties[about.id], values[about.id] = about, value
+    return properties, values
+
+
+def _current(read: Reader, fields: Fields, modes: tuple[Mode, ...]) -> str:
+    names = tuple(each.name for each in modes)
+    node = fields.mapping.get("modes")
+    current = fields.scalar("mode")
+    if current is None and names and node is not None and fields.node("mode") is None:
+        _bad(read, node, "There are modes, and none of them is the current one", f"Add `mode: {names[0]}`.")
+    # With modes that are wrong themselves nobody knows which there are.
+    elif current is not None and current.text not in names and len(names) == len(fields.items("modes")):
+        similar = nearest(current.text, names) or names
+        remedy = f"Name one of {', '.join(f'`{each}`' for each in similar)}." if similar else "List it under `modes:`."
+        _bad(read, current, f"There is no mode `{current.text}`", remedy)
+    return current.text if current is not None else ""
+
+
+def _check_apart(
+    read: Reader, fields: Fields, capabilities: Mapping[str, Capability], moded: Mapping[str, QualityProperty]
+) -> None:
+    for key, _ in _capability_entries(fields, "capabilities"):
+        if key.text in capabilities and key.text in moded:
+            what = f"`{key.text}` is in `capabilities:` and in `modes:`"
+            _bad(read, key, what, "What the mode determines is not free: keep it in `modes:` alone.")
+
+
+def _capability_entries(fields: Fields, name: str) -> tuple[tuple[ScalarNode, Node], ...]:
+    node = fields.node(name)
+    nothing = node is None or (isinstance(node, ScalarNode) and node.value is None)
+    return () if nothing else fields.entries(name)
+
+
+def _bad(read: Reader, node: Node, what: str, remedy: str) -> None:
+    read.problems.add(BAD_MODES(node.location, what=what, remedy=remedy))

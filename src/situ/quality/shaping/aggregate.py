@@ -24,11 +24,18 @@ from typing import Any
 import msgspec
 
 from situ.event.row import Row
-from situ.quality.expectation import Aggregate
-from situ.quality.shaping.kept import MOST_KEYS, row_as_json, row_from_json
-from situ.quality.shaping.keys import Key, Read, number_of, source_of
-from situ.quality.shaping.suppress import in_order
-from situ.quality.shaping.track import NEVER, Patience, Track
+from situ.quality.model.declarations import Aggregate
+from situ.quality.shaping.suppress import (
+    MOST_KEYS,
+    Key,
+    Read,
+    in_order,
+    number_of,
+    row_as_json,
+    row_from_json,
+    source_of,
+)
+from situ.quality.shaping.watermark import NEVER, LatenessBounds, WatermarkTracker
 
 Put = Callable[[Row, str, float], bytes]
 """The data of an event with an attribute replaced by a number."""
@@ -48,25 +55,25 @@ def put_number(row: Row, attribute: str, number: float) -> bytes:
 
 
 @dataclass(slots=True)
-class _Line(Track):
+class _AggregateLine(WatermarkTracker):
     """A source: its events in the order of time, as far back as windows reach; ``due`` is the next end."""
 
     events: list[_Event] = field(default_factory=list)
     due: int = NEVER
 
 
-class Aggregated:
+class Aggregator:
     """The events of one subscription."""
 
     def __init__(
-        self, subscription: str, aggregate: Aggregate, patience: Patience, read: Read, put: Put = put_number
+        self, subscription: str, aggregate: Aggregate, patience: LatenessBounds, read: Read, put: Put = put_number
     ) -> None:
         self.aggregate = aggregate
         self.late = 0
         self._subscription = subscription
         self._patience = patience
         self._read, self._put = read, put
-        self._lines: dict[Key, _Line] = {}
+        self._lines: dict[Key, _AggregateLine] = {}
 
     @property
     def holds(self) -> bool:
@@ -99,7 +106,7 @@ class Aggregated:
                 made += self._evaluate(key, line)
         return sorted(made, key=in_order)
 
-    def _add(self, line: _Line, row: Row, value: float) -> None:
+    def _add(self, line: _AggregateLine, row: Row, value: float) -> None:
         every, events = self.aggregate.every, line.events
         place, period = bisect_right(events, row.time, key=_time), row.time // every
         events.insert(place, (row.time, value, row))
@@ -110,7 +117,7 @@ class Aggregated:
             events[place - 1] = (*events[place - 1][:2], None)
         line.due = min(line.due, (period + 1) * every)
 
-    def _evaluate(self, key: Key, line: _Line) -> list[Row]:
+    def _evaluate(self, key: Key, line: _AggregateLine) -> list[Row]:
         made: list[Row] = []
         watermark = line.watermark(self._patience.lateness)
         window, every = self.aggregate.window, self.aggregate.every
@@ -126,7 +133,7 @@ class Aggregated:
             self._forget(line, end + every - window)
         return made
 
-    def _made(self, key: Key, line: _Line, end: int, inside: Sequence[_Event]) -> Row:
+    def _made(self, key: Key, line: _AggregateLine, end: int, inside: Sequence[_Event]) -> Row:
         begin = end - self.aggregate.window
         before = next((each for each in reversed(line.events) if each[0] < begin), None)
         result = evaluate(self.aggregate.function, [(time, value) for time, value, _ in inside], before, begin, end)
@@ -143,16 +150,16 @@ class Aggregated:
         made.data = self._put(latest, self.aggregate.attribute, result)
         return made
 
-    def _forget(self, line: _Line, before: int) -> None:
+    def _forget(self, line: _AggregateLine, before: int) -> None:
         """What no window reaches back to any more, but for the last value, which still holds."""
         kept = next((place for place, each in enumerate(line.events) if each[0] >= before), len(line.events))
         if kept > 1:
             del line.events[: kept - 1]
 
-    def _begin(self, key: Key) -> _Line:
+    def _begin(self, key: Key) -> _AggregateLine:
         while len(self._lines) >= MOST_KEYS:
             del self._lines[next(iter(self._lines))]
-        line = self._lines[key] = _Line()
+        line = self._lines[key] = _AggregateLine()
         return line
 
     def as_json(self) -> list[Any]:
@@ -168,7 +175,7 @@ class Aggregated:
 
     def restore(self, stored: Iterable[Sequence[Any]]) -> None:
         for key, track, due, events in stored:
-            line = self._lines[tuple(key)] = _Line()
+            line = self._lines[tuple(key)] = _AggregateLine()
             line.restore(track)
             line.due = due
             line.events = [(time, value, row and row_from_json(row)) for time, value, row in events]

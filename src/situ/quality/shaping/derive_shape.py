@@ -13,10 +13,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
 
-from situ.quality.expectation import Expectation, Need
-from situ.quality.matching import capability_of
-from situ.quality.profile import Profile
-from situ.quality.shape import UNSHAPED, Each, Limit, Shape, Suppress, Thin
+from situ.quality.match.satisfaction import capability_of
+from situ.quality.model.declarations import Expectation, Need, Profile
+from situ.quality.model.shapes import UNSHAPED, EventFloor, Limit, Shape, Suppress, Thin
 
 MINUTE = 60_000_000
 FORGET = 3_600_000_000
@@ -32,7 +31,7 @@ _GUARDED = ("confidence", "freshness")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class ShapeInputs:
     """What a shape depends on besides the expectation."""
 
     profiles: Sequence[Profile] = ()
@@ -45,7 +44,7 @@ class Surroundings:
     """How far event time is; None: nobody knows."""
 
 
-def shape_in_force(expectation: Expectation, around: Surroundings, before: Shape | None) -> Shape | None:
+def shape_in_force(expectation: Expectation, around: ShapeInputs, before: Shape | None) -> Shape | None:
     """What is done to the events of the subscription of an expectation in force; ``before`` is what was done so far."""
     publishers = {each.publisher for each in around.profiles if each.id in around.satisfying}
     shape = Shape(
@@ -67,19 +66,19 @@ def shape_of_none(best: Expectation | None) -> Shape | None:
 # ── single events ──
 
 
-def _each(expectation: Expectation) -> tuple[Each, ...]:
+def _each(expectation: Expectation) -> tuple[EventFloor, ...]:
     found = []
     for name in _GUARDED:
         need = expectation.needs.get(name)
         if need is not None and need.each:
-            found.append(Each(about=name, floor=need.floor, keep_missing=need.keep_missing))  # type: ignore[arg-type]
+            found.append(EventFloor(about=name, floor=need.floor, keep_missing=need.keep_missing))  # type: ignore[arg-type]
     return tuple(found)
 
 
 # ── rate ──
 
 
-def _thin(expectation: Expectation, around: Surroundings, before: Thin | None) -> Thin | None:
+def _thin(expectation: Expectation, around: ShapeInputs, before: Thin | None) -> Thin | None:
     need = expectation.needs.get("rate")
     if need is None or need.goal >= _FASTEST or not _exceeds(need, around.profiles):
         return None
@@ -110,7 +109,7 @@ def _exceeds(need: Need, profiles: Sequence[Profile]) -> bool:
     return any(each is not None and each.cv > need.goal for each in found)
 
 
-def limit_of(need: Need, around: Surroundings) -> Limit:
+def limit_of(need: Need, around: ShapeInputs) -> Limit:
     """The goal as whole events in whole minutes, never more than it."""
     goal = Fraction(need.goal)
     if goal * _LONGEST < 1:
@@ -125,7 +124,7 @@ def limit_of(need: Need, around: Surroundings) -> Limit:
     return Limit(events=found.numerator, minutes=found.denominator, form=form)  # type: ignore[arg-type]
 
 
-def _is_even(around: Surroundings, slot: float) -> bool:
+def _is_even(around: ShapeInputs, slot: float) -> bool:
     """Whether one event of each slot is enough: nobody lets more than a slot pass between two events."""
     gaps = [around.gaps.get(each) for each in sorted(around.satisfying)]
     return bool(gaps) and all(each is not None and each <= slot for each in gaps)
@@ -134,7 +133,7 @@ def _is_even(around: Surroundings, slot: float) -> bool:
 # ── imprecision ──
 
 
-def _suppress(expectation: Expectation, around: Surroundings) -> tuple[Suppress, ...]:
+def _suppress(expectation: Expectation, around: ShapeInputs) -> tuple[Suppress, ...]:
     found = []
     for id, need in sorted(expectation.needs.items()):
         if need.about.exceed != "use" or not need.about.of or not math.isfinite(need.floor):
@@ -154,7 +153,7 @@ def _suppress(expectation: Expectation, around: Surroundings) -> tuple[Suppress,
     return tuple(found)
 
 
-def used_by_publishers(id: str, expectation: Expectation, around: Surroundings) -> float:
+def used_by_publishers(id: str, expectation: Expectation, around: ShapeInputs) -> float:
     """How much of a tolerance is used up before events arrive here, by the publisher that uses most of it.
 
     A mean, a least or a greatest value is as imprecise as what it is made of; a sum is so as often as it has parts.

@@ -1,9 +1,4 @@
-"""The shaper of a subscription: its filters, one behind the other, with what they remember and what they dropped.
-
-Select, each, aggregate, suppress, thin: what passes one comes to the next. All that a shaper knows can be written down
-and read again, whole or in parts: what concerns single sources apart, so that those who share the clients among them
-can share it, too.
-"""
+"""Select: events of some publishers only."""
 
 from __future__ import annotations
 
@@ -12,15 +7,47 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from situ.event.row import Row
-from situ.quality.shape import Shape, Suppress
-from situ.quality.shape_form import shape_as_json, shape_from_json
-from situ.quality.shaping.aggregate import Aggregated, Put, put_number
-from situ.quality.shaping.each import good_enough
-from situ.quality.shaping.keys import Read
-from situ.quality.shaping.select import of_publishers
-from situ.quality.shaping.suppress import Suppressed
-from situ.quality.shaping.thin import Thinned
-from situ.quality.shaping.track import Patience
+from situ.quality.model.shapes import EventFloor, Shape, Suppress, shape_as_json, shape_from_json
+from situ.quality.shaping.aggregate import Aggregator, Put, put_number
+from situ.quality.shaping.suppress import Read, Suppressor
+from situ.quality.shaping.thin import Thinner
+from situ.quality.shaping.watermark import LatenessBounds
+
+
+def of_publishers(rows: Sequence[Row], publishers: frozenset[str]) -> list[Row]:
+    return [row for row in rows if row.client in publishers]
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Each: single events that are not good enough are dropped.
+#
+# They guard single events only: by dropping some they lower the rate, and never make an expectation satisfied.
+
+_SECOND = 1_000_000
+
+
+def good_enough(rows: Sequence[Row], each: EventFloor, now: int | None) -> list[Row]:
+    """``now`` is the instant that ages are taken at, which whoever repeats this has to know; None: when each came."""
+    return confident(rows, each) if each.about == "confidence" else fresh(rows, each.floor, now)
+
+
+def confident(rows: Sequence[Row], each: EventFloor) -> list[Row]:
+    floor, keep_missing = each.floor, each.keep_missing
+    return [row for row in rows if (keep_missing if row.confidence is None else row.confidence >= floor)]
+
+
+def fresh(rows: Sequence[Row], most: float, now: int | None) -> list[Row]:
+    """What is not older than so many seconds. An event from the future is as fresh as can be."""
+    limit = most * _SECOND
+    return [row for row in rows if max((row.recv if now is None else now) - row.time, 0) <= limit]
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The shaper of a subscription: its filters, one behind the other, with what they remember and what they dropped.
+#
+# Select, each, aggregate, suppress, thin: what passes one comes to the next. All that a shaper knows can be written
+# down and read again, whole or in parts: what concerns single sources apart, so that those who share the clients among
+# them can share it, too.
 
 SOURCE, CONFIDENCE, FRESHNESS, AGGREGATED = "source", "confidence", "freshness", "aggregated"
 IMPRECISION, RATE, LATE = "imprecision", "rate", "late"
@@ -34,15 +61,17 @@ Mine = Callable[[str], bool]
 class Shaper:
     """What one subscription gets. Rows are given in the order of the log, those of a client in the order of theirs."""
 
-    def __init__(self, subscription: str, shape: Shape, patience: Patience, read: Read, put: Put = put_number) -> None:
+    def __init__(
+        self, subscription: str, shape: Shape, patience: LatenessBounds, read: Read, put: Put = put_number
+    ) -> None:
         self.subscription = subscription
         self.shape = shape
         self.dropped: Counter[str] = Counter()
         """By reason, since the start."""
         self._patience, self._read, self._put = patience, read, put
         self._aggregated = self._aggregate(shape)
-        self._suppressed = [Suppressed(each, read) for each in shape.suppress]
-        self._thinned = Thinned(shape.thin, patience, read) if shape.thin is not None else None
+        self._suppressed = [Suppressor(each, read) for each in shape.suppress]
+        self._thinned = Thinner(shape.thin, patience, read) if shape.thin is not None else None
 
     @property
     def holds(self) -> bool:
@@ -120,17 +149,17 @@ class Shaper:
         thinned = self._thinned
         if thinned is not None and shape.thin is not None and thinned.adopt(shape.thin):
             return []
-        self._thinned = Thinned(shape.thin, self._patience, self._read) if shape.thin is not None else None
+        self._thinned = Thinner(shape.thin, self._patience, self._read) if shape.thin is not None else None
         return thinned.end() if thinned is not None else []
 
     def _adopt_suppress(self, shape: Shape) -> list[Row]:
         before = {_same(each.suppress): each for each in self._suppressed}
         released: list[tuple[int, list[Row]]] = []
-        kept: list[Suppressed] = []
+        kept: list[Suppressor] = []
         for place, each in enumerate(shape.suppress):
             known = before.pop(_same(each), None)
             if known is None:
-                known = Suppressed(each, self._read)
+                known = Suppressor(each, self._read)
             else:
                 released.append((place + 1, known.adopt(each)))
             kept.append(known)
@@ -151,10 +180,10 @@ class Shaper:
             return _number(deltas[0][1]) if deltas[0][1] else ""
         return ",".join(f"{attribute}={_number(delta)}" for attribute, delta in deltas if delta)
 
-    def _aggregate(self, shape: Shape) -> Aggregated | None:
+    def _aggregate(self, shape: Shape) -> Aggregator | None:
         if shape.aggregate is None:
             return None
-        return Aggregated(self.subscription, shape.aggregate, self._patience, self._read, self._put)
+        return Aggregator(self.subscription, shape.aggregate, self._patience, self._read, self._put)
 
     # ── kept somewhere ──
 

@@ -1,26 +1,78 @@
-"""Suppress: events that say nearly what the last one said are left out, so that less is sent for known imprecision.
-
-At any time the latest value differs from the last one that passed by no more than δ. So an event that is older than the
-latest of its key never passes: it would set the value back that δ is counted from. The latest that was held back is
-remembered; if δ becomes smaller, and it is then too far away, it passes at once.
-"""
+"""Events that wait inside of filters, as they are written down: their line with its stamp, and their position."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from situ.event.lines import decode_line, encode_row, stamped_line
 from situ.event.row import Row
-from situ.quality.shape import Suppress
-from situ.quality.shaping.kept import MOST_KEYS, row_as_json, row_from_json
-from situ.quality.shaping.keys import Key, Read, key_of, number_of
+from situ.quality.model.shapes import Suppress
+
+MOST_KEYS = 100_000
+"""Keys that a filter remembers; the ones that it has known for longest are forgotten beyond that."""
+
+
+def row_as_json(row: Row) -> list[Any]:
+    return [stamped_line(row, encode_row(row)).decode(), row.pos]
+
+
+def row_from_json(stored: Sequence[Any]) -> Row:
+    text, pos = stored
+    return decode_line(text.encode(), pos=pos)
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Keys: which events are thinned, suppressed or aggregated together, and what is read of their data.
+#
+# The log is ordered for each source, so a key contains the source unless sources are not told apart.
+
+Read = Callable[[Row], Mapping[str, Any]]
+"""The data of an event, as far as filters look at it."""
+Key = tuple[str, ...]
+
+NO_DATA: Mapping[str, Any] = {}
+
+
+def source_of(row: Row) -> Key:
+    """Sources are told apart by who publishes under them, too."""
+    return (row.client, row.source)
+
+
+def key_of(per: str, read: Read) -> Callable[[Row], Key]:
+    """The source of an event, with what it says of the attribute ``per``, if there is one."""
+    if not per:
+        return source_of
+    return lambda row: (row.client, row.source, text_of(read(row).get(per)))
+
+
+def text_of(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def number_of(value: Any) -> int | float | None:
+    """What is compared and averaged: numbers as JSON has them."""
+    if value is None or isinstance(value, int | float):
+        return value
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Suppress: events that say nearly what the last one said are left out, so that less is sent for known imprecision.
+#
+# At any time the latest value differs from the last one that passed by no more than δ. So an event that is older than
+# the latest of its key never passes: it would set the value back that δ is counted from. The latest that was held back
+# is remembered; if δ becomes smaller, and it is then too far away, it passes at once.
 
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Told(Generic[T]):
+class LastPassed(Generic[T]):
     """Of one key: the last value that passed, when; when the latest was, and what, if it did not pass."""
 
     value: float
@@ -48,7 +100,7 @@ class Told(Generic[T]):
         return what
 
 
-class Suppressed:
+class Suppressor:
     """One attribute of the events of one subscription."""
 
     def __init__(self, suppress: Suppress, read: Read) -> None:
@@ -56,7 +108,7 @@ class Suppressed:
         self._read = read
         self._key = key_of(suppress.per, read)
         self._deltas = dict(suppress.per_key)
-        self._told: dict[Key, Told[Row]] = {}
+        self._told: dict[Key, LastPassed[Row]] = {}
 
     def take(self, rows: Sequence[Row]) -> list[Row]:
         """Those that pass."""
@@ -92,7 +144,7 @@ class Suppressed:
     def _begin(self, key: Key, value: float, time: int) -> None:
         while len(self._told) >= MOST_KEYS:
             del self._told[next(iter(self._told))]
-        self._told[key] = Told(value, time, time)
+        self._told[key] = LastPassed(value, time, time)
 
     def adopt(self, suppress: Suppress) -> list[Row]:
         """Go on with another δ: what was held back and must be told then, in the order in which it happened."""
@@ -116,7 +168,7 @@ class Suppressed:
 
     def restore(self, stored: Iterable[Sequence[Any]]) -> None:
         for key, value, time, latest, held in stored:
-            known = self._told[tuple(key)] = Told(value, time, latest)
+            known = self._told[tuple(key)] = LastPassed(value, time, latest)
             if held is not None:
                 row = row_from_json(held)
                 number = number_of(self._read(row).get(self.suppress.attribute))

@@ -1,36 +1,82 @@
-"""Thin: no more than so many events in a window of event time.
+"""Windows of event time: in which one an event falls under limits that change, and when that one ends.
 
-Where the first of a source is kept it is the one that comes first in the log, and passes at once. To keep the last or
-the best, or the first of several sources, a window has to be over: its events wait until the watermark has passed its
-end. What is known of a window goes when the watermark has passed its end by the lateness once more; whatever comes for
-it then is late.
+``slot``: a windows in b minutes, one event each. ``quota``: windows of b minutes, a events each. Whole numbers
+throughout: where a window ends does not depend on how far from 1970 it is. A limit holds for windows that start at or
+after the instant that it carries; what falls into a window of it that started before belongs to the limit before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from situ.event.row import Row
-from situ.quality.shape import Limit, Thin
-from situ.quality.shaping.kept import MOST_KEYS, row_as_json, row_from_json
-from situ.quality.shaping.keys import Key, Read, key_of, text_of
-from situ.quality.shaping.suppress import in_order
-from situ.quality.shaping.track import NEVER, Patience, Track
-from situ.quality.shaping.windows import Window, window_at
+from situ.quality.model.shapes import Limit, Thin
+from situ.quality.shaping.suppress import MOST_KEYS, Key, Read, in_order, key_of, row_as_json, row_from_json, text_of
+from situ.quality.shaping.watermark import NEVER, LatenessBounds, WatermarkTracker
 
 _MINUTE = 60_000_000
+
+
+class ThinWindow(NamedTuple):
+    """One window, known by the limit it belongs to, however often that changed in between, and its number."""
+
+    number: int
+    events: int
+    minutes: int
+    quota: bool
+
+    @property
+    def capacity(self) -> int:
+        return self.events if self.quota else 1
+
+    @property
+    def start(self) -> int:
+        return self._at(self.number)
+
+    @property
+    def end(self) -> int:
+        """The first instant behind it."""
+        return self._at(self.number + 1)
+
+    def _at(self, number: int) -> int:
+        length = _MINUTE * self.minutes
+        return number * length if self.quota else -(-number * length // self.events)
+
+
+def window_of(time: int, limit: Limit) -> ThinWindow:
+    quota, length = limit.form == "quota", _MINUTE * limit.minutes
+    return ThinWindow((time if quota else time * limit.events) // length, limit.events, limit.minutes, quota)
+
+
+def window_at(time: int, limits: Sequence[Limit]) -> ThinWindow | None:
+    """The window that an event of this time falls in; None: it is not thinned."""
+    for limit in reversed(limits):
+        window = window_of(time, limit)
+        if limit.since is None or window.start >= limit.since:
+            return window if limit.until is None or time < limit.until else None
+    return None
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Thin: no more than so many events in a window of event time.
+#
+# Where the first of a source is kept it is the one that comes first in the log, and passes at once. To keep the last
+# or the best, or the first of several sources, a window has to be over: its events wait until the watermark has passed
+# its end. What is known of a window goes when the watermark has passed its end by the lateness once more; whatever
+# comes for it then is late.
+
 _ACROSS: Key = ()
 
-_NONE = Window(-NEVER, 0, 0, quota=False)
+_NONE = ThinWindow(-NEVER, 0, 0, quota=False)
 
-Named = tuple[str, Window]
+Named = tuple[str, ThinWindow]
 """A window of what one attribute says; of everything, if that is not told apart."""
 
 
 @dataclass(slots=True)
-class _Filled:
+class _WindowFill:
     """What is known of a window: when it ends, how many have passed, and who waits for the decision."""
 
     end: int
@@ -40,21 +86,21 @@ class _Filled:
 
 
 @dataclass(slots=True)
-class _Line(Track):
+class _ThinLine(WatermarkTracker):
     """A line of events with its windows; ``due`` is the first end of one that is to be decided."""
 
-    windows: dict[Named, _Filled] = field(default_factory=dict)
+    windows: dict[Named, _WindowFill] = field(default_factory=dict)
     due: int = NEVER
     limit: Limit | None = None
-    window: Window = _NONE
-    filled: _Filled | None = None
+    window: ThinWindow = _NONE
+    filled: _WindowFill | None = None
     """Into which window the event before fell, by which limit, and what is known of it; so mostly does the next."""
 
 
-class Thinned:
+class Thinner:
     """The events of one subscription."""
 
-    def __init__(self, thin: Thin, patience: Patience, read: Read) -> None:
+    def __init__(self, thin: Thin, patience: LatenessBounds, read: Read) -> None:
         self.thin = thin
         self.late = 0
         """Events that came too late for their window."""
@@ -69,7 +115,7 @@ class Thinned:
             self._name_of = (lambda row: text_of(read(row).get(per))) if per else None
         else:
             self._line_of, self._name_of = key_of(per, read), None
-        self._lines: dict[Key, _Line] = {}
+        self._lines: dict[Key, _ThinLine] = {}
 
     @property
     def holds(self) -> bool:
@@ -100,11 +146,11 @@ class Thinned:
             line.note(row)
         return passed
 
-    def _fill(self, line: _Line, window: Window, capacity: int) -> bool:
+    def _fill(self, line: _ThinLine, window: ThinWindow, capacity: int) -> bool:
         """Whether there is room for one more in a window."""
         filled = line.windows.get(("", window))
         if filled is None:
-            filled = line.windows["", window] = _Filled(window.end)
+            filled = line.windows["", window] = _WindowFill(window.end)
             _forget(line, line.high - 2 * self._patience.lateness)
         line.window, line.filled = window, filled
         if filled.count >= capacity:
@@ -125,7 +171,7 @@ class Thinned:
             number = time * factor // length
             window = line.window
             if number != window.number or line.limit is not limit:
-                window, line.limit = Window(number, events, minutes, quota), limit
+                window, line.limit = ThinWindow(number, events, minutes, quota), limit
             # An event is never behind the end of its window: most need not be asked whether they are late.
             if time < line.high - old and window.end <= line.high - old:
                 self.late += 1
@@ -159,7 +205,7 @@ class Thinned:
                 name = (name_of(row) if name_of is not None else "", window)
                 filled = line.windows.get(name)
                 if filled is None:
-                    filled = line.windows[name] = _Filled(window.end, decided=window.end <= watermark)
+                    filled = line.windows[name] = _WindowFill(window.end, decided=window.end <= watermark)
                     if not filled.decided:
                         line.due = min(line.due, window.end)
                 if filled.decided:
@@ -173,7 +219,7 @@ class Thinned:
             passed += self._decide(line)
         return passed
 
-    def _decide(self, line: _Line) -> list[Row]:
+    def _decide(self, line: _ThinLine) -> list[Row]:
         """What waited in windows that the watermark has passed."""
         watermark = line.watermark(self._patience.lateness)
         if watermark < line.due:
@@ -208,10 +254,10 @@ class Thinned:
         found = [row for line in self._lines.values() for each in line.windows.values() for row in each.waiting]
         return sorted(found, key=in_order)
 
-    def _begin(self, key: Key) -> _Line:
+    def _begin(self, key: Key) -> _ThinLine:
         while len(self._lines) >= MOST_KEYS:
             del self._lines[next(iter(self._lines))]
-        line = self._lines[key] = _Line()
+        line = self._lines[key] = _ThinLine()
         return line
 
     def as_json(self) -> list[Any]:
@@ -229,12 +275,12 @@ class Thinned:
 
     def restore(self, stored: Iterable[Sequence[Any]]) -> None:
         for key, track, windows in stored:
-            line = self._lines[tuple(key)] = _Line()
+            line = self._lines[tuple(key)] = _ThinLine()
             line.restore(track)
             for name, window, count, decided, waiting in windows:
-                known = Window(*window)
+                known = ThinWindow(*window)
                 rows = [row_from_json(row) for row in waiting]
-                line.windows[name, known] = _Filled(known.end, count, rows, decided)
+                line.windows[name, known] = _WindowFill(known.end, count, rows, decided)
                 if rows:
                     line.due = min(line.due, known.end)
 
@@ -243,7 +289,7 @@ def _plain(limit: Limit) -> tuple[int, int, bool, int]:
     return limit.events, limit.minutes, limit.form == "quota", _MINUTE * limit.minutes
 
 
-def _forget(line: _Line, before: int) -> None:
+def _forget(line: _ThinLine, before: int) -> None:
     """Windows that nothing can come for any more."""
     gone = [name for name, each in line.windows.items() if each.end <= before]
     for name in gone:

@@ -18,7 +18,7 @@ NEVER = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class LatenessBounds:
     """How long is waited for events out of order, and for any at all; in µs."""
 
     lateness: int
@@ -26,7 +26,7 @@ class Patience:
 
 
 @dataclass(slots=True)
-class Track:
+class WatermarkTracker:
     """``high`` is the latest event time, ``received`` when it came, ``heard`` when anything came last."""
 
     high: int = -NEVER
@@ -43,7 +43,7 @@ class Track:
         if received > self.heard:
             self.heard = received
 
-    def merge(self, other: Track) -> None:
+    def merge(self, other: WatermarkTracker) -> None:
         """With what was seen elsewhere of the same line."""
         if (other.high, other.received) > (self.high, self.received):
             self.high, self.received = other.high, other.received
@@ -53,7 +53,7 @@ class Track:
     def watermark(self, lateness: int) -> int:
         return max(self.high - lateness, self.reached)
 
-    def fall_silent(self, now: int, patience: Patience) -> None:
+    def fall_silent(self, now: int, patience: LatenessBounds) -> None:
         """Go on with the clock, if nothing has come for long. Events of the past go on from there, at its speed."""
         if self.heard == -NEVER or now - self.heard <= patience.idle:
             return

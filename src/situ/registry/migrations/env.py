@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from situ.registry.tables import METADATA
+from situ.registry.database import METADATA
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -1,48 +1,105 @@
-"""Back-fill: a policy that is new begins with what the log holds since an instant, and goes on from there.
+"""Policies over what the log holds already: its messages in portions, as an engine would have got them.
 
-What it finds there is told like everything else, except what the log says already; a kernel remembers afterwards what
-it would, had the policy been at work. Buckets can be filled apart: all of them see all of the log, so they agree on how
-far it is settled, and detections need not come in the order of the log to become situations.
-
-The log does not say how far a policy was that published what another reads. So one that others feed takes in all of the
-past before it decides anything, and then no more than these have decided by now: their events stand late in the log.
+The clock is that of the log, which says when each message came: on its way into the log it is not late yet. What
+policies look back on is taken, too, from before the time that counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from types import MappingProxyType
 
 import pyarrow as pa
 
-from situ.deployment.detecting import Detecting
-from situ.deployment.hiding import NOTHING_HIDDEN
-from situ.deployment.log_time import Portions, came
-from situ.deployment.progress import Progress
-from situ.deployment.reading import Reading
 from situ.event.lines import decode_line, stored_lines
-from situ.event.message import CLIENT, Stored, position
-from situ.situation.enrichment.known import Knowledge
-from situ.situation.kernel.reporting import Detected, detections_of
-from situ.situation.kernel.state import State
-from situ.situation.meaning import lifecycle
-from situ.situation.meaning.detection import Detection, Instances
-from situ.situation.meaning.lifecycle import Transition
-from situ.situation.meaning.watermark import Seen
-from situ.situation.policies.start import Start, Starts
+from situ.event.message import CLIENT, RECEIVED, StoredMessage, position
+from situ.policies import lifecycle
+from situ.policies.enrichment.instances import InstanceColumns
+from situ.policies.kernel.detections import DetectionBatch, detections_of
+from situ.policies.kernel.state import KernelState
+from situ.policies.lifecycle import SituationTransition
+from situ.policies.model import Detection, InstancesByConcept, PolicyStart, PolicyStarts
+from situ.policies.watermark import SourceTimes
+from situ.stages.detect.detection_plan import NOTHING_HIDDEN, DetectionPlan
+from situ.stages.detect.progress import DetectionProgress
+from situ.stages.detect.step import PolicyReader
+
+_MICROSECOND = timedelta(microseconds=1)
+_LONGEST, _SHORTEST = 1_000_000, 50_000
+"""Microseconds of the log that are worked in one step: what came in one of them is in time for each other."""
+_MOST = 5_000
+"""Messages that are."""
+
+
+class LogPortions:
+    """Messages that are gathered for the next step; from ``begin`` on, stored since then, they count."""
+
+    def __init__(self, detecting: DetectionPlan, begin: int, since: int) -> None:
+        self._begin, self._since = begin, since
+        self._waiting: list[StoredMessage] = []
+        patience = [each.lateness for watch in detecting.watches.values() for each in watch.patience.values()]
+        self._longest = min(max(min(patience, default=_LONGEST), _SHORTEST), _LONGEST)
+        self.counts = False
+
+    def due(self, message: StoredMessage) -> int | None:
+        """Up to which time what is gathered is to be worked before this message is added; None: not yet."""
+        waiting = self._waiting
+        if not waiting:
+            return None
+        if message.seq >= self._begin and not self.counts:
+            return min(received_at(message), self._since)
+        return received_at(message) if len(waiting) >= _MOST or message.at - waiting[0].at > self._longest else None
+
+    def add(self, message: StoredMessage) -> None:
+        self._waiting.append(message)
+        self.counts = message.seq >= self._begin
+
+    def taken(self) -> list[StoredMessage]:
+        """What is gathered, which is then not waiting any more."""
+        some, self._waiting = self._waiting, []
+        return some
+
+
+def received_at(message: StoredMessage) -> int:
+    """When a message was received, in microseconds."""
+    return min(int(message.headers.get(RECEIVED, message.at)), message.at)
+
+
+def lookback(detecting: DetectionPlan) -> int:
+    """How much earlier than a detection its causes can be, and what refutes it; in microseconds."""
+    found = 0
+    for watch in detecting.watches.values():
+        kept = max((each.kept for each in watch.plan.leaves), default=0)
+        repeated = max((detecting.push[name].keep // _MICROSECOND for name in watch.patience), default=0)
+        lateness = max((each.lateness for each in watch.patience.values()), default=0)
+        found = max(found, kept + watch.policy.hold + repeated + lateness)
+    return found
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Back-fill: a policy that is new begins with what the log holds since an instant, and goes on from there.
+#
+# What it finds there is told like everything else, except what the log says already; a kernel remembers afterwards
+# what it would, had the policy been at work. Buckets can be filled apart: all of them see all of the log, so they
+# agree on how far it is settled, and detections need not come in the order of the log to become situations.
+#
+# The log does not say how far a policy was that published what another reads. So one that others feed takes in all of
+# the past before it decides anything, and then no more than these have decided by now: their events stand late in the
+# log.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filled:
+class BackfillState:
     """What a bucket, or all of it, has of the past."""
 
-    states: Mapping[str, State] = field(default_factory=lambda: MappingProxyType({}))
+    states: Mapping[str, KernelState] = field(default_factory=lambda: MappingProxyType({}))
     detections: Mapping[str, Sequence[pa.RecordBatch]] = field(default_factory=lambda: MappingProxyType({}))
     """By policy, as kernels report them."""
     reached: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     """How far each policy has decided."""
-    seen: Mapping[str, Seen] = field(default_factory=lambda: MappingProxyType({}))
+    seen: Mapping[str, SourceTimes] = field(default_factory=lambda: MappingProxyType({}))
     told: frozenset[str] = frozenset()
     """Ids of what policies of these names have told before, in that part of the log."""
     quiet: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
@@ -50,20 +107,22 @@ class Filled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
+class BackfillStart:
     """What follows from what is filled: where policies go on from, and what is told of the past."""
 
-    progress: Progress
+    progress: DetectionProgress
     filled: bool = False
     """Whether there was any."""
-    told: tuple[Transition, ...] = ()
+    told: tuple[SituationTransition, ...] = ()
     past: frozenset[str] = frozenset()
     """Ids of those that no action is done for."""
-    known: tuple[Transition, ...] = ()
+    known: tuple[SituationTransition, ...] = ()
     """Those that the log tells already, of situations that are still open."""
 
 
-def to_fill(detecting: Detecting, starts: Starts, before: Progress) -> dict[int, tuple[str, ...]]:
+def policies_to_backfill(
+    detecting: DetectionPlan, starts: PolicyStarts, before: DetectionProgress
+) -> dict[int, tuple[str, ...]]:
     """The policies that begin in the past, by when: those that nothing is remembered of."""
     found: dict[int, tuple[str, ...]] = {}
     for name in sorted(starts.keys() & detecting.watches.keys() - before.policies.keys()):
@@ -72,7 +131,7 @@ def to_fill(detecting: Detecting, starts: Starts, before: Progress) -> dict[int,
 
 
 def bounds_of(
-    detecting: Detecting, progress: Progress, fills: Mapping[int, Sequence[str]], clock: int
+    detecting: DetectionPlan, progress: DetectionProgress, fills: Mapping[int, Sequence[str]], clock: int
 ) -> dict[str, int | None]:
     """How far policies that begin in the past and are fed by others may decide; None: these have yet to tell theirs."""
     filled = {name for names in fills.values() for name in names}
@@ -90,19 +149,19 @@ def bounds_of(
     return found
 
 
-class Filling:
+class Backfill:
     """Policies over messages of the log, in its order; those from ``begin`` on, stored since an instant, count."""
 
     def __init__(
         self,
-        detecting: Detecting,
-        instances: Instances,
+        detecting: DetectionPlan,
+        instances: InstancesByConcept,
         begin: int,
         since: int,
         *,
         bucket: int = 0,
         buckets: int = 1,
-        reading: Reading | None = None,
+        reading: PolicyReader | None = None,
         bounds: Mapping[str, int | None] = MappingProxyType({}),
     ) -> None:
         self._bounds = bounds
@@ -110,35 +169,35 @@ class Filling:
         self._detecting, self._instances = detecting, instances
         self._reading = reading
         self._place = (bucket, buckets)
-        self._portions = Portions(detecting, begin, since)
-        self._knowledge = Knowledge(detecting.ontology)
-        self._progress = Progress()
-        self._states: dict[str, State] = {}
+        self._portions = LogPortions(detecting, begin, since)
+        self._knowledge = InstanceColumns(detecting.ontology)
+        self._progress = DetectionProgress()
+        self._states: dict[str, KernelState] = {}
         self._found: dict[str, list[pa.RecordBatch]] = {}
         self._told: set[str] = set()
         self._clock = 0
 
-    def take(self, messages: Iterable[Stored]) -> None:
+    def take(self, messages: Iterable[StoredMessage]) -> None:
         """The next messages, in the terms of now."""
         for message in messages:
-            self._begin(came(message))
+            self._begin(received_at(message))
             if message.headers.get(CLIENT) in self._detecting.watches:
                 self._told.update(decode_line(line).id for line in stored_lines(message))
             if (clock := self._portions.due(message)) is not None:
                 self._step(clock)
             self._portions.add(message)
-            self._clock = max(self._clock, came(message))
+            self._clock = max(self._clock, received_at(message))
 
     def _begin(self, clock: int) -> None:
         if not self._progress.policies:
             self._progress, _ = self._progress.adopted(self._detecting, None, clock)
 
-    def filled(self) -> Filled:
+    def filled(self) -> BackfillState:
         """After the last of them. What is behind it may still be in time: the clock does not go further."""
         self._begin(0)
         self._step(self._clock, last=True)
         policies = self._progress.policies
-        return Filled(
+        return BackfillState(
             states=self._states,
             detections=self._found,
             reached={name: kept.reached for name, kept in policies.items() if kept.reached is not None},
@@ -171,7 +230,7 @@ class Filling:
                 self._found.setdefault(name, []).append(found.batch)
         self._progress, _ = progress.decided(detecting, {}, watermarks)
 
-    def _held(self, progress: Progress, watermarks: dict[str, int], *, last: bool) -> dict[str, int]:
+    def _held(self, progress: DetectionProgress, watermarks: dict[str, int], *, last: bool) -> dict[str, int]:
         """Without going on with those that others feed, before the last step and then further than these are."""
         if not self._portions.counts:
             return watermarks
@@ -187,19 +246,19 @@ class Filling:
         return watermarks
 
 
-def begin_with(
-    progress: Progress,
-    detecting: Detecting,
-    starts: Mapping[str, Start],
-    filled: Sequence[Filled],
+def start_from_backfill(
+    progress: DetectionProgress,
+    detecting: DetectionPlan,
+    starts: Mapping[str, PolicyStart],
+    filled: Sequence[BackfillState],
     blind: Collection[str] = (),
-) -> Begun:
+) -> BackfillStart:
     """The policies that were filled, in all their buckets, go on; what became of situations until then is told.
 
     Those that are ``blind`` do not see what they would need, and have detected nothing.
     """
-    told: list[Transition] = []
-    before: list[Transition] = []
+    told: list[SituationTransition] = []
+    before: list[SituationTransition] = []
     past: set[str] = set()
     policies = dict(progress.policies)
     known = frozenset[str]().union(*(each.told for each in filled))
@@ -218,9 +277,11 @@ def begin_with(
             past.update(each.id for each in new)
     heard = progress.heard(*(each.seen for each in filled))
     progress = replace(heard, policies=policies)
-    return Begun(progress=progress, filled=bool(filled), told=tuple(told), past=frozenset(past), known=tuple(before))
+    return BackfillStart(
+        progress=progress, filled=bool(filled), told=tuple(told), past=frozenset(past), known=tuple(before)
+    )
 
 
-def _detections(policy: str, filled: Sequence[Filled]) -> list[Detection]:
+def _detections(policy: str, filled: Sequence[BackfillState]) -> list[Detection]:
     batches = (batch for each in filled for batch in each.detections.get(policy, ()))
-    return [detection for batch in batches for detection in detections_of(policy, Detected(batch))]
+    return [detection for batch in batches for detection in detections_of(policy, DetectionBatch(batch))]

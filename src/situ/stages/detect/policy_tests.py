@@ -11,50 +11,49 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from situ.deployment.detecting import Detecting
-from situ.deployment.progress import Progress
-from situ.deployment.stepping import States, Step, step
+from situ.contexts.model import ROOT
 from situ.event.lines import encode_row
 from situ.event.message import join_lines
 from situ.event.row import Row
-from situ.interpretation.model import ROOT
-from situ.situation.enrichment.known import Knowledge
-from situ.situation.enrichment.observe import kept, observe
-from situ.situation.enrichment.observe_columns import Observations
-from situ.situation.meaning import lifecycle
-from situ.situation.meaning.detection import Cause, Instances, Observation
-from situ.situation.meaning.lifecycle import Transition
-from situ.situation.meaning.policy_test import Found, GivenEvent, PolicyTest, situations
-from situ.situation.meaning.reference import detect
+from situ.lang.types.json_codec import encode
+from situ.lang.types.table import Types
+from situ.policies import lifecycle
+from situ.policies.enrichment.instances import InstanceColumns
+from situ.policies.enrichment.observations import ObservationBatch, keep_durations, observe
+from situ.policies.lifecycle import SituationTransition
+from situ.policies.model import Cause, InstancesByConcept, Observation
+from situ.policies.policy_tests import FoundSituation, GivenEvent, PolicyTest, situations
+from situ.policies.reference import detect
 from situ.sources.model import Source
 from situ.sources.table import Table, make_table
-from situ.types.encode import encode
-from situ.types.table import Types
+from situ.stages.detect.detection_plan import DetectionPlan
+from situ.stages.detect.progress import DetectionProgress
+from situ.stages.detect.step import DetectionStep, States, step
 
 _CLIENT = "test"
-_NOTHING = Observations(seen={})
+_NOTHING = ObservationBatch(seen={})
 _FOREVER = 1_000 * 86_400 * 1_000_000
 """After so long a silence everything is settled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class PolicyTestOutcome:
     """What came of a test. ``late`` are events that were not looked at, by a policy at least."""
 
-    found: tuple[Found, ...]
+    found: tuple[FoundSituation, ...]
     observations: tuple[Observation, ...]
-    instances: Instances
+    instances: InstancesByConcept
     late: tuple[GivenEvent, ...] = ()
     late_for: Mapping[str, frozenset[Cause]] = field(default_factory=dict)
     """The same by policy."""
-    told: tuple[Transition, ...] = ()
+    told: tuple[SituationTransition, ...] = ()
     settled: Mapping[str, int] = field(default_factory=dict)
     """How far each policy has decided; one that has decided nothing is not among them."""
     waits_for: Mapping[str, str] = field(default_factory=dict)
     """What policies wait for at the end."""
 
 
-def tables_of(test: PolicyTest, detecting: Detecting, sources: Mapping[str, Source]) -> dict[str, Table]:
+def tables_of(test: PolicyTest, detecting: DetectionPlan, sources: Mapping[str, Source]) -> dict[str, Table]:
     """The rows of the tables that policies need: those that are given, and none of others."""
     return {
         name: test.pull[name]
@@ -64,7 +63,9 @@ def tables_of(test: PolicyTest, detecting: Detecting, sources: Mapping[str, Sour
     }
 
 
-def try_policies(test: PolicyTest, detecting: Detecting, tables: Mapping[str, Table], types: Types) -> Tried:
+def run_policy_test(
+    test: PolicyTest, detecting: DetectionPlan, tables: Mapping[str, Table], types: Types
+) -> PolicyTestOutcome:
     """Run a test the way engines run."""
     run = _Run(detecting, detecting.tables.of(tables), begin_of(test))
     late = []
@@ -78,7 +79,7 @@ def try_policies(test: PolicyTest, detecting: Detecting, tables: Mapping[str, Ta
             late_for.setdefault(name, set()).add(Cause(event.source, event.id))
     run.settle(end_of(test))
     progress = run.progress
-    return Tried(
+    return PolicyTestOutcome(
         found=tuple(situations(run.told)),
         observations=tuple(observe(test.events, detecting.push, types)),
         instances=run.instances,
@@ -94,7 +95,7 @@ def try_policies(test: PolicyTest, detecting: Detecting, tables: Mapping[str, Ta
     )
 
 
-def read_event(event: GivenEvent, number: int, detecting: Detecting, types: Types) -> Observations:
+def read_event(event: GivenEvent, number: int, detecting: DetectionPlan, types: Types) -> ObservationBatch:
     """What an event says, as an engine that finds it in the root log sees it."""
     return detecting.observing.messages([body_of(event, number, types)])
 
@@ -137,12 +138,12 @@ def end_of(test: PolicyTest) -> int:
 class _Run:
     """Steps of detection, one after the other."""
 
-    def __init__(self, detecting: Detecting, instances: Instances, begin: int) -> None:
+    def __init__(self, detecting: DetectionPlan, instances: InstancesByConcept, begin: int) -> None:
         self.detecting, self.instances = detecting, instances
-        self.knowledge = Knowledge(detecting.ontology)
-        self.progress, _ = Progress().adopted(detecting, None, begin)
+        self.knowledge = InstanceColumns(detecting.ontology)
+        self.progress, _ = DetectionProgress().adopted(detecting, None, begin)
         self.states: States = {}
-        self.told: list[Transition] = []
+        self.told: list[SituationTransition] = []
 
     def settle(self, clock: int) -> None:
         """Let the clock go on; a policy that others feed decides a step after they did."""
@@ -151,7 +152,7 @@ class _Run:
             before = self.progress.watermarks(self.detecting, clock)
             self.step(_NOTHING, clock)
 
-    def step(self, read: Observations, clock: int) -> Step:
+    def step(self, read: ObservationBatch, clock: int) -> DetectionStep:
         done = step(
             self.detecting,
             self.progress,
@@ -167,13 +168,17 @@ class _Run:
         return done
 
 
-def try_by_definition(test: PolicyTest, detecting: Detecting, tables: Mapping[str, Table], types: Types) -> Tried:
+def run_policy_test_by_definition(
+    test: PolicyTest, detecting: DetectionPlan, tables: Mapping[str, Table], types: Types
+) -> PolicyTestOutcome:
     """Run a test by the reference: what is meant, whatever arrives when. Nothing is late."""
     instances = detecting.tables.of(tables)
     said = list(observe(test.events, detecting.push, types))
-    told: list[Transition] = []
+    told: list[SituationTransition] = []
     for watch in detecting.watches.values():
-        found = detect(watch.policy, detecting.ontology, said, instances, keep=kept(detecting.push), until=test.clock)
+        found = detect(
+            watch.policy, detecting.ontology, said, instances, keep=keep_durations(detecting.push), until=test.clock
+        )
         end = test.clock if test.clock is not None else max((each.time for each in found), default=0) + _FOREVER
         told += lifecycle.step({}, found, end, watch.policy.hold)[1]
-    return Tried(found=tuple(situations(told)), observations=tuple(said), instances=instances)
+    return PolicyTestOutcome(found=tuple(situations(told)), observations=tuple(said), instances=instances)

@@ -16,21 +16,21 @@ from functools import reduce
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from situ.deployment.detecting import Detecting, Watch, heard_as
 from situ.event.row import Row
-from situ.situation.meaning import lifecycle
-from situ.situation.meaning.detection import Detection
-from situ.situation.meaning.lifecycle import POLICY_REMOVED, Open, Transition, open_as_json, open_from_json
-from situ.situation.meaning.watermark import (
-    Listening,
-    Seen,
-    merged,
+from situ.policies import lifecycle
+from situ.policies.lifecycle import POLICY_REMOVED, OpenSituations, SituationTransition, open_as_json, open_from_json
+from situ.policies.model import Detection
+from situ.policies.watermark import (
+    SourceTimes,
+    WatermarkInputs,
+    merge_source_times,
     of_policies,
-    seen_as_json,
-    seen_from_json,
+    source_times_as_json,
+    source_times_from_json,
     waits_for,
     watermark,
 )
+from situ.stages.detect.detection_plan import DetectionPlan, PolicyRuntime, partial_source_key
 
 FORMAT = 1
 
@@ -40,7 +40,7 @@ def _nothing() -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class PolicyProgress:
     """Of one policy: which one it was, how far it has decided, its open situations."""
 
     digest: str
@@ -51,7 +51,7 @@ class Kept:
     """When it began to listen to the push sources it listens to."""
     quiet: int | None = None
     """No action is done for what was before this: it is of the time before the policy came."""
-    open: Open = field(default_factory=lambda: MappingProxyType({}))
+    open: OpenSituations = field(default_factory=lambda: MappingProxyType({}))
     oldest: int | None = field(default=None, compare=False)
     """When that of the open situations was detected last for which this is longest ago; None: not known."""
 
@@ -60,7 +60,7 @@ class Kept:
         return not self.open or (self.oldest is not None and reached <= self.oldest + hold)
 
 
-class Mark(NamedTuple):
+class PublicationMark(NamedTuple):
     """What a policy has published and others read: up to which of its events, how far it had decided before, and when.
 
     ``level`` None: it had decided nothing.
@@ -77,27 +77,29 @@ Arrived = Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class DetectionProgress:
     """Of all policies: what was seen of push sources, what is kept of each, how many events each published.
 
     ``incarnation`` is that of policies as clients: whoever forgets what was published begins a new one.
     """
 
     incarnation: int = 1
-    seen: Mapping[str, Seen] = field(default_factory=_nothing)
-    policies: Mapping[str, Kept] = field(default_factory=_nothing)
+    seen: Mapping[str, SourceTimes] = field(default_factory=_nothing)
+    policies: Mapping[str, PolicyProgress] = field(default_factory=_nothing)
     numbers: Mapping[str, int] = field(default_factory=_nothing)
-    marks: Mapping[str, tuple[Mark, ...]] = field(default_factory=_nothing)
+    marks: Mapping[str, tuple[PublicationMark, ...]] = field(default_factory=_nothing)
     """Of policies that others read: what has not come through the log yet, in the order it was published."""
 
-    def adopted(self, now: Detecting, former: Detecting | None, clock: int = 0) -> tuple[Progress, list[Transition]]:
+    def adopted(
+        self, now: DetectionPlan, former: DetectionPlan | None, clock: int = 0
+    ) -> tuple[DetectionProgress, list[SituationTransition]]:
         """With the policies of another deployment: new ones begin, situations of those that are gone are closed."""
-        told: list[Transition] = []
-        kept: dict[str, Kept] = {}
+        told: list[SituationTransition] = []
+        kept: dict[str, PolicyProgress] = {}
         for name, watch in now.watches.items():
             before = self.policies.get(name)
             if before is None:
-                kept[name] = Kept(digest=watch.digest, since=clock)
+                kept[name] = PolicyProgress(digest=watch.digest, since=clock)
             elif before.digest == watch.digest:
                 kept[name] = before
             else:
@@ -111,23 +113,23 @@ class Progress:
                 told += lifecycle.close(before.open, reason, before.reached, hold)
         return replace(self, policies=kept, seen=self._seen_by(now, former)), told
 
-    def _seen_by(self, now: Detecting, former: Detecting | None) -> Mapping[str, Seen]:
+    def _seen_by(self, now: DetectionPlan, former: DetectionPlan | None) -> Mapping[str, SourceTimes]:
         """With what policies have heard that read as somebody else from now on: time does not stop for them."""
         found = dict(self.seen)
         for name, watch in now.watches.items():
             before = former.watches.get(name) if former is not None else None
             if before is not None and before.reads != watch.reads:
                 for push in (*watch.patience, *map(of_policies, watch.patience)):
-                    heard = self.seen.get(heard_as(push, before.reads))
+                    heard = self.seen.get(partial_source_key(push, before.reads))
                     if heard is not None:
-                        found.setdefault(heard_as(push, watch.reads), heard)
+                        found.setdefault(partial_source_key(push, watch.reads), heard)
         return found if len(found) > len(self.seen) else self.seen
 
-    def heard(self, *parts: Mapping[str, Seen], arrived: Arrived = MappingProxyType({})) -> Progress:
+    def heard(self, *parts: Mapping[str, SourceTimes], arrived: Arrived = MappingProxyType({})) -> DetectionProgress:
         """With what parts of a batch have seen of push sources, and what of policies has come with it."""
-        return replace(self, seen=merged(self.seen, *parts)).arrived(arrived)
+        return replace(self, seen=merge_source_times(self.seen, *parts)).arrived(arrived)
 
-    def arrived(self, last: Arrived) -> Progress:
+    def arrived(self, last: Arrived) -> DetectionProgress:
         """With what policies published up to these events: it has come through the log, or never will."""
         came = {name: last[name] for name in last if name in self.marks and self.marks[name][0][:2] <= last[name]}
         if not came:
@@ -138,12 +140,14 @@ class Progress:
         }
         return replace(self, marks={name: marks for name, marks in left.items() if marks})
 
-    def given_up(self, before: int) -> Progress:
+    def given_up(self, before: int) -> DetectionProgress:
         """Without waiting for what was published before a time, by a clock that waits for what is on its way."""
         overdue = {name: [mark for mark in marks if mark.clock < before] for name, marks in self.marks.items()}
         return self.arrived({name: marks[-1][:2] for name, marks in overdue.items() if marks})
 
-    def marked(self, names: Iterable[str], feeders: Collection[str], clock: int, before: Progress) -> Progress:
+    def marked(
+        self, names: Iterable[str], feeders: Collection[str], clock: int, before: DetectionProgress
+    ) -> DetectionProgress:
         """With a mark for each of these policies that has published something others read.
 
         ``before`` is what was before the last step, or before another deployment: it knows those that are gone.
@@ -153,11 +157,11 @@ class Progress:
             if name in feeders:
                 kept, former = self.policies.get(name), before.policies.get(name)
                 level = kept.before if kept is not None else former.reached if former is not None else None
-                mark = Mark(self.incarnation, self.numbers[name], level, clock)
+                mark = PublicationMark(self.incarnation, self.numbers[name], level, clock)
                 marks[name] = (*marks.get(name, ()), mark)
         return replace(self, marks=marks) if marks != self.marks else self
 
-    def heard_by(self, watch: Watch) -> Mapping[str, Seen]:
+    def heard_by(self, watch: PolicyRuntime) -> Mapping[str, SourceTimes]:
         """What a policy has seen of its push sources; nothing of what it does not see.
 
         Of those that feed it, it is known how far they are; their events tell nothing about it.
@@ -169,20 +173,20 @@ class Progress:
                 heard.append(self._heard(of_policies(push), watch))
             some = [each for each in heard if each is not None]
             if some:
-                found[push] = reduce(Seen.merge, some)
+                found[push] = reduce(SourceTimes.merge, some)
         return found
 
-    def _heard(self, push: str, watch: Watch) -> Seen | None:
+    def _heard(self, push: str, watch: PolicyRuntime) -> SourceTimes | None:
         # Where nothing is hidden, as before there were scopes and in tests of policies, all have seen the same.
-        return self.seen.get(heard_as(push, watch.reads), self.seen.get(push))
+        return self.seen.get(partial_source_key(push, watch.reads), self.seen.get(push))
 
-    def heard_of(self, push: str) -> Seen | None:
+    def heard_of(self, push: str) -> SourceTimes | None:
         """What all policies together have seen of a push source."""
         names = (push, of_policies(push))
         found = [seen for name, seen in self.seen.items() if name.partition("@")[0] in names]
-        return reduce(Seen.merge, found) if found else None
+        return reduce(SourceTimes.merge, found) if found else None
 
-    def watermarks(self, detecting: Detecting, clock: int) -> dict[str, int]:
+    def watermarks(self, detecting: DetectionPlan, clock: int) -> dict[str, int]:
         """How far event time is settled for each policy; one that has heard nothing yet is not among them."""
         found = {}
         for name, watch in detecting.watches.items():
@@ -198,16 +202,16 @@ class Progress:
                 found[name] = now
         return found
 
-    def waits_for(self, detecting: Detecting, watch: Watch, clock: int) -> str | None:
+    def waits_for(self, detecting: DetectionPlan, watch: PolicyRuntime, clock: int) -> str | None:
         """The push source or the policy that holds a policy back; None: nothing does."""
         return waits_for(self.heard_by(watch), watch.patience, clock, self.listening(detecting, watch, clock))
 
-    def lags(self, detecting: Detecting, clock: int) -> bool:
+    def lags(self, detecting: DetectionPlan, clock: int) -> bool:
         """Whether another step would decide more, though nothing comes."""
         watermarks = self.watermarks(detecting, clock)
         return any(now != self.policies[name].reached for name, now in watermarks.items())
 
-    def listening(self, detecting: Detecting, watch: Watch, clock: int) -> Listening:
+    def listening(self, detecting: DetectionPlan, watch: PolicyRuntime, clock: int) -> WatermarkInputs:
         """How a policy listens: since when, and how far those are that feed it."""
         kept = self.policies.get(watch.name)
         fed = {name: self._pace(detecting, name, clock) for name in watch.fed}
@@ -215,9 +219,9 @@ class Progress:
         for name in self.marks.keys() - detecting.watches.keys():
             if any(self._heard(of_policies(push), watch) is not None for push in watch.patience):
                 fed[name] = self.marks[name][0].level
-        return Listening(since=kept.since if kept is not None else 0, awaited=watch.awaited, fed=fed)
+        return WatermarkInputs(since=kept.since if kept is not None else 0, awaited=watch.awaited, fed=fed)
 
-    def _pace(self, detecting: Detecting, name: str, clock: int) -> int | None:
+    def _pace(self, detecting: DetectionPlan, name: str, clock: int) -> int | None:
         """How far a policy has decided, as far as all that it published before has come; None: it has not.
 
         One that has nothing to decide, since it never heard anything, is as far as the clock, less what it is granted.
@@ -236,10 +240,10 @@ class Progress:
         return clock - max((each.lateness for each in watch.patience.values()), default=0)
 
     def decided(
-        self, detecting: Detecting, detections: Mapping[str, Sequence[Detection]], watermarks: Mapping[str, int]
-    ) -> tuple[Progress, list[Transition]]:
+        self, detecting: DetectionPlan, detections: Mapping[str, Sequence[Detection]], watermarks: Mapping[str, int]
+    ) -> tuple[DetectionProgress, list[SituationTransition]]:
         """After a step that decided all before these watermarks and found these detections."""
-        told: list[Transition] = []
+        told: list[SituationTransition] = []
         policies = dict(self.policies)
         for name, watch in detecting.watches.items():
             reached = watermarks.get(name)
@@ -255,12 +259,12 @@ class Progress:
             policies[name] = replace(kept, reached=reached, before=kept.reached, open=current, oldest=oldest)
         return replace(self, policies=policies), told
 
-    def numbered(self, policy: str, count: int) -> tuple[Progress, int]:
+    def numbered(self, policy: str, count: int) -> tuple[DetectionProgress, int]:
         """With so many more events of a policy; the number of the first of them."""
         last = self.numbers.get(policy, 0)
         return replace(self, numbers={**self.numbers, policy: last + count}), last + 1
 
-    def beyond(self, highest: Mapping[str, tuple[int, int]]) -> Progress:
+    def beyond(self, highest: Mapping[str, tuple[int, int]]) -> DetectionProgress:
         """With an incarnation of its own, if others have published as one of its policies under a later one.
 
         ``highest`` is the last event of each client: its incarnation and number. Under an earlier incarnation whatever
@@ -269,7 +273,7 @@ class Progress:
         last = max((highest.get(name, (0, 0))[0] for name in (*self.policies, *self.numbers)), default=0)
         return self if last <= self.incarnation else replace(self, incarnation=last + 1, numbers={})
 
-    def with_parts(self, policy: str, parts: Mapping[str, str]) -> Progress:
+    def with_parts(self, policy: str, parts: Mapping[str, str]) -> DetectionProgress:
         """With the stamps of what situations of a policy come from, by their ids."""
         kept = self.policies.get(policy)
         new = {
@@ -290,7 +294,7 @@ class Progress:
         return {
             "version": FORMAT,
             "incarnation": self.incarnation,
-            "seen": seen_as_json(self.seen),
+            "seen": source_times_as_json(self.seen),
             "policies": {
                 name: {**_about(kept), "open": open_as_json(kept.open)} for name, kept in sorted(self.policies.items())
             },
@@ -299,22 +303,22 @@ class Progress:
         }
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Progress:
+    def from_json(cls, stored: Mapping[str, Any]) -> DetectionProgress:
         """What :meth:`as_json` gave; ValueError or KeyError for what it cannot have given."""
         if stored.get("version") != FORMAT:
             raise ValueError(f"its version is {stored.get('version')}, this release reads {FORMAT}")
         return cls(
             incarnation=int(stored["incarnation"]),
-            seen=seen_from_json(stored["seen"]),
+            seen=source_times_from_json(stored["seen"]),
             policies={
-                name: Kept(**_kept(each), open=open_from_json(each["open"]))
+                name: PolicyProgress(**_kept(each), open=open_from_json(each["open"]))
                 for name, each in stored["policies"].items()
             },
             numbers={name: int(number) for name, number in stored["numbers"].items()},
             marks=_marks_from_json(stored),
         )
 
-    def changes(self, former: Progress) -> dict[str, Any]:
+    def changes(self, former: DetectionProgress) -> dict[str, Any]:
         """What is another than it was: as JSON, and small however much is open. :meth:`changed` makes the whole of it.
 
         Of situations, those that are as they were are the same objects.
@@ -322,7 +326,7 @@ class Progress:
         return {
             "version": FORMAT,
             "incarnation": self.incarnation,
-            "seen": seen_as_json(self.seen),
+            "seen": source_times_as_json(self.seen),
             "policies": {
                 name: _changes(kept, former.policies.get(name))
                 for name, kept in sorted(self.policies.items())
@@ -333,7 +337,7 @@ class Progress:
             "marks": _marks_as_json(self.marks),
         }
 
-    def changed(self, stored: Mapping[str, Any]) -> Progress:
+    def changed(self, stored: Mapping[str, Any]) -> DetectionProgress:
         """With what :meth:`changes` gave; ValueError or KeyError for what it cannot have given."""
         if stored.get("version") != FORMAT:
             raise ValueError(f"its version is {stored.get('version')}, this release reads {FORMAT}")
@@ -343,10 +347,10 @@ class Progress:
             current = {**before, **open_from_json(each["open"])}
             for bindings in each["closed"]:
                 del current[tuple(sorted(bindings.items()))]
-            policies[name] = Kept(**_kept(each), open=current)
-        return Progress(
+            policies[name] = PolicyProgress(**_kept(each), open=current)
+        return DetectionProgress(
             incarnation=int(stored["incarnation"]),
-            seen=seen_from_json(stored["seen"]),
+            seen=source_times_from_json(stored["seen"]),
             policies=policies,
             numbers={**self.numbers, **{name: int(number) for name, number in stored["numbers"].items()}},
             marks=_marks_from_json(stored),
@@ -362,8 +366,8 @@ def last_of(rows: Iterable[Row], names: Collection[str]) -> Arrived:
     return found
 
 
-def _changes(kept: Kept, former: Kept | None) -> dict[str, Any]:
-    before: Open = former.open if former is not None else {}
+def _changes(kept: PolicyProgress, former: PolicyProgress | None) -> dict[str, Any]:
+    before: OpenSituations = former.open if former is not None else {}
     if before is kept.open:
         return {**_about(kept), "open": open_as_json({}), "closed": []}
     opened = {bindings: each for bindings, each in kept.open.items() if before.get(bindings) is not each}
@@ -371,7 +375,7 @@ def _changes(kept: Kept, former: Kept | None) -> dict[str, Any]:
     return {**_about(kept), "open": open_as_json(opened), "closed": closed}
 
 
-def _about(kept: Kept) -> dict[str, Any]:
+def _about(kept: PolicyProgress) -> dict[str, Any]:
     about = {"digest": kept.digest, "reached": kept.reached, "before": kept.before, "since": kept.since}
     return about if kept.quiet is None else {**about, "quiet": kept.quiet}
 
@@ -387,18 +391,20 @@ def _kept(stored: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _marks_as_json(marks: Mapping[str, tuple[Mark, ...]]) -> dict[str, Any]:
+def _marks_as_json(marks: Mapping[str, tuple[PublicationMark, ...]]) -> dict[str, Any]:
     return {name: [list(mark) for mark in marks[name]] for name in sorted(marks)}
 
 
-def _marks_from_json(stored: Mapping[str, Any]) -> dict[str, tuple[Mark, ...]]:
-    return {name: tuple(Mark(*mark) for mark in marks) for name, marks in stored.get("marks", {}).items()}
+def _marks_from_json(stored: Mapping[str, Any]) -> dict[str, tuple[PublicationMark, ...]]:
+    return {name: tuple(PublicationMark(*mark) for mark in marks) for name, marks in stored.get("marks", {}).items()}
 
 
-def _altered(before: Kept, watch: Watch, former: Watch | None) -> tuple[Kept, list[Transition]]:
+def _altered(
+    before: PolicyProgress, watch: PolicyRuntime, former: PolicyRuntime | None
+) -> tuple[PolicyProgress, list[SituationTransition]]:
     """What goes on of a policy that has been altered. How far it had decided stays: nothing is decided twice."""
     if former is None:
         closed = lifecycle.close(before.open, lifecycle.POLICY_CHANGED, before.reached, 0)
-        return Kept(digest=watch.digest, reached=before.reached), closed
+        return PolicyProgress(digest=watch.digest, reached=before.reached), closed
     current, closed = lifecycle.carry_over(before.open, former.policy, watch.policy, before.reached)
-    return Kept(digest=watch.digest, reached=before.reached, open=current), closed
+    return PolicyProgress(digest=watch.digest, reached=before.reached, open=current), closed

@@ -1,106 +1,246 @@
-"""One step of detection, all in one place: observations in, what happened to situations out.
+"""What policies see: of the events of the log those that are visible to what they read as, in both epochs.
 
-Where policies are worked in several partitions, an engine does the parts of this where they belong.
+What is not visible to a policy is left out before it remembers anything of it, does not tell it how far its sources
+are, and is not late for it. All that is worked out once for policies that read alike, and only of types that policies
+listen to. The same for all engines; without scopes there is nothing of this.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeVar
 
+import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from situ.deployment.detecting import Detecting
-from situ.deployment.hiding import NOTHING_HIDDEN, Hidden, left_of
-from situ.deployment.progress import Arrived, Progress, last_of
-from situ.deployment.reading import Reading
-from situ.event.isolation import Failure, failure_of, is_of_event, largest_working
+from situ.event.failures import StageFailure, failure_of, is_of_event, largest_working
+from situ.event.instants import microseconds, read_instant
+from situ.event.lines import decode_line, read_stamp, stored_lines
+from situ.event.message import CLIENT, STAMP, StoredMessage, position, split_lines
 from situ.event.row import Row
-from situ.situation.enrichment.enrich import Enriched, Observed
-from situ.situation.enrichment.known import Knowledge
-from situ.situation.kernel.kernel import Kernel
-from situ.situation.kernel.reporting import Detected, detections_of, schema_of
-from situ.situation.kernel.state import State
-from situ.situation.meaning.detection import Detection, Instances
-from situ.situation.meaning.lifecycle import Transition
-from situ.situation.meaning.watermark import Seen
-from situ.situation.policies.leaves import Leaf
+from situ.lang.tags import TagSet
+from situ.lang.types.scalars import read_timestamp
+from situ.policies.enrichment.enrich import EnrichedRows, PushObservations
+from situ.policies.enrichment.instances import InstanceColumns
+from situ.policies.enrichment.observations import LogEvent
+from situ.policies.kernel.detections import DetectionBatch, detections_of, schema_of
+from situ.policies.kernel.kernel import Kernel
+from situ.policies.kernel.state import KernelState
+from situ.policies.lifecycle import SituationTransition
+from situ.policies.model import Detection, InstancesByConcept
+from situ.policies.plan import Leaf
+from situ.policies.watermark import SourceTimes
+from situ.routing.visibility import VisibilityKey
+from situ.stages.detect.detection_plan import NOTHING_HIDDEN, DetectionPlan, Hidden, partial_source_key, visible_rows
+from situ.stages.detect.progress import Arrived, DetectionProgress, last_of
+from situ.stages.visibility import EventVisibility
+
+_MOST_REMEMBERED = 10_000
+
+
+class _LogLine(msgspec.Struct, gc=False):
+    """What of a line of the log is enough to decide, as long as its epoch is the one in force."""
+
+    type: str
+    time: str
+    data: msgspec.Raw
+    siturecv: str = ""
+    situtags: int = 0
+    situepoch: int = 0
+    situbits: str = ""
+    situparts: str = ""
+
+
+_decode = msgspec.json.Decoder(_LogLine).decode
+
+
+@dataclass(frozen=True, slots=True)
+class _LogEvent:
+    pos: int
+    type: str
+    heard: LogEvent
+    look: VisibilityKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisibleEvents:
+    """Of some events: what is hidden from whom, and how far push sources are by what is not."""
+
+    hidden: Hidden
+    seen: dict[str, SourceTimes]
+
+
+class PolicyReader:
+    """The policies of one version, and what they read as."""
+
+    def __init__(self, detecting: DetectionPlan, seeing: EventVisibility) -> None:
+        self._observing, self._seeing = detecting.observing, seeing
+        self._listened = detecting.observing.types
+        self._reads = sorted(
+            {watch.reads for watch in detecting.watches.values() if watch.reads is not None},
+            key=lambda tags: (tags.named, tags.rest),
+        )
+        self._known: dict[tuple[VisibilityKey, TagSet], bool] = {}
+
+    @classmethod
+    def of(cls, detecting: DetectionPlan, seeing: EventVisibility | None) -> PolicyReader | None:
+        """None: there are no scopes, and policies see everything."""
+        return cls(detecting, seeing) if seeing is not None else None
+
+    def rows(self, rows: Iterable[Row]) -> VisibleEvents:
+        """What policies see of these events."""
+        look, is_own = self._seeing.look, self._observing.is_own
+        return self._shown(
+            [
+                _LogEvent(row.pos, row.type, LogEvent(row.time, row.recv, is_own(row.client), row.data), look(row))
+                for row in rows
+                if row.type in self._listened
+            ]
+        )
+
+    def messages(self, messages: Iterable[StoredMessage]) -> VisibleEvents:
+        """What they see of these messages of the log, in the terms of now."""
+        return self._shown([event for message in messages for event in self._events(message)])
+
+    def _events(self, message: StoredMessage) -> Iterator[_LogEvent]:
+        common = self._common(message)
+        for place, line in enumerate(split_lines(message.body) if common is not None else stored_lines(message)):
+            try:
+                read = _decode(line)
+            except msgspec.DecodeError:
+                continue  # nobody else can read it
+            if read.type not in self._listened:
+                continue
+            pos = position(message.seq, place)
+            look = common or self._look(read, line, pos)
+            own = self._observing.is_own(message.headers.get(CLIENT, ""))
+            heard = LogEvent(_instant(read.time), _instant(read.siturecv or read.time), own, read.data)
+            yield _LogEvent(pos, read.type, heard, look)
+
+    def _common(self, message: StoredMessage) -> VisibilityKey | None:
+        """What all events of a message look like, if it says so and that is enough to decide."""
+        if not (said := message.headers.get(STAMP)):
+            return None
+        tags, epoch, bits = read_stamp(said)
+        return (tags, epoch, bits, bits, "") if epoch == self._seeing.epoch else None
+
+    def _look(self, read: _LogLine, line: bytes, pos: int) -> VisibilityKey:
+        if read.situepoch != self._seeing.epoch:
+            return self._seeing.look(decode_line(line, pos=pos))
+        bits = int(read.situbits, 16) if read.situbits else 0
+        return read.situtags, read.situepoch, bits, bits, read.situparts
+
+    def _shown(self, events: list[_LogEvent]) -> VisibleEvents:
+        hidden: dict[TagSet, np.ndarray[tuple[int], np.dtype[np.int64]]] = {}
+        seen: dict[str, SourceTimes] = {}
+        for reads in self._reads:
+            positions: list[int] = []
+            heard: dict[str, list[LogEvent]] = {}
+            for event in events:
+                if self._sees(event.look, reads):
+                    heard.setdefault(event.type, []).append(event.heard)
+                else:
+                    positions.append(event.pos)
+            if positions:
+                hidden[reads] = np.array(positions, np.int64)
+            seen |= {partial_source_key(push, reads): latest for push, latest in self._observing.seen(heard).items()}
+        return VisibleEvents(hidden=hidden, seen=seen)
+
+    def _sees(self, look: VisibilityKey, reads: TagSet) -> bool:
+        found = self._known.get((look, reads))
+        if found is None:
+            if len(self._known) >= _MOST_REMEMBERED:
+                self._known.clear()
+            found = self._known[look, reads] = self._seeing.sees(look, reads)
+        return found
+
+
+def _instant(text: str) -> int:
+    found = read_instant(text)
+    return microseconds(read_timestamp(text)) if found is None else found
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# One step of detection, all in one place: observations in, what happened to situations out.
+#
+# Where policies are worked in several partitions, an engine does the parts of this where they belong.
 
 STAGE = "detect"
-States = Mapping[str, State]
+States = Mapping[str, KernelState]
 """What kernels remember, by policy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class DetectionStep:
     """What a step leaves behind, and what it tells."""
 
-    progress: Progress
+    progress: DetectionProgress
     states: States
-    told: tuple[Transition, ...] = ()
-    enriched: Enriched = field(default_factory=lambda: Enriched(rows=MappingProxyType({})))
-    observed: tuple[Observed, ...] = ()
+    told: tuple[SituationTransition, ...] = ()
+    enriched: EnrichedRows = field(default_factory=lambda: EnrichedRows(rows=MappingProxyType({})))
+    observed: tuple[PushObservations, ...] = ()
     late: Mapping[int, list[str]] = field(default_factory=dict)
     """Where events are that came too late, and for which policies."""
     due: bool = False
     """Whether time that goes by can bring more, though no event comes."""
-    failed: Mapping[int, Failure] = field(default_factory=dict)
+    failed: Mapping[int, StageFailure] = field(default_factory=dict)
     """Where events are that nothing, or not every policy, can work on."""
-    begun_anew: Mapping[str, Failure] = field(default_factory=dict)
+    begun_anew: Mapping[str, StageFailure] = field(default_factory=dict)
     """Policies that could not go on from what they remembered, and have forgotten it."""
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[StageFailure, ...] = ()
     """Of detections that nothing could be decided about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worked:
+class KernelOutput:
     """What kernels made of observations, before anything is decided about situations."""
 
-    progress: Progress
+    progress: DetectionProgress
     states: States
     found: Mapping[str, Sequence[Detection]]
     watermarks: Mapping[str, int]
-    enriched: Enriched
-    observed: tuple[Observed, ...]
+    enriched: EnrichedRows
+    observed: tuple[PushObservations, ...]
     late: Mapping[int, list[str]]
     clock: int
-    failed: Mapping[int, Failure] = field(default_factory=dict)
-    begun_anew: Mapping[str, Failure] = field(default_factory=dict)
+    failed: Mapping[int, StageFailure] = field(default_factory=dict)
+    begun_anew: Mapping[str, StageFailure] = field(default_factory=dict)
 
 
 def step(
-    detecting: Detecting,
-    progress: Progress,
+    detecting: DetectionPlan,
+    progress: DetectionProgress,
     states: States,
-    observed: Iterable[Observed],
-    seen: Mapping[str, Seen],
+    observed: Iterable[PushObservations],
+    seen: Mapping[str, SourceTimes],
     clock: int,
-    knowledge: Knowledge,
-    instances: Instances,
+    knowledge: InstanceColumns,
+    instances: InstancesByConcept,
     hidden: Hidden = NOTHING_HIDDEN,
     held: Collection[str] = (),
-) -> Step:
+) -> DetectionStep:
     """Take in observations, and decide what the watermarks of now allow; those that are ``held`` decide nothing."""
     worked = work(detecting, progress, states, observed, seen, clock, knowledge, instances, hidden, held=held)
     return decide(detecting, worked, worked.found)
 
 
 def work(
-    detecting: Detecting,
-    progress: Progress,
+    detecting: DetectionPlan,
+    progress: DetectionProgress,
     states: States,
-    observed: Iterable[Observed],
-    seen: Mapping[str, Seen],
+    observed: Iterable[PushObservations],
+    seen: Mapping[str, SourceTimes],
     clock: int,
-    knowledge: Knowledge,
-    instances: Instances,
+    knowledge: InstanceColumns,
+    instances: InstancesByConcept,
     hidden: Hidden = NOTHING_HIDDEN,
     arrived: Arrived = MappingProxyType({}),
     held: Collection[str] = (),
-) -> Worked:
+) -> KernelOutput:
     """Take in observations, each policy those that are not ``hidden`` from it, up to the watermarks of now.
 
     ``arrived`` is how far policies are by what of them has come with these.
@@ -113,15 +253,15 @@ def work(
     watermarks = {name: now for name, now in watermarks.items() if name not in held}
     knowledge.take(instances)
     enriched = detecting.enrichment.run(observed, knowledge)
-    after: dict[str, State] = {}
+    after: dict[str, KernelState] = {}
     found: dict[str, list[Detection]] = {}
-    failed: dict[int, Failure] = {}
-    begun_anew: dict[str, Failure] = {}
+    failed: dict[int, StageFailure] = {}
+    begun_anew: dict[str, StageFailure] = {}
     for name, watch in detecting.watches.items():
         kernel = detecting.kernel(name)
         state = states[name] if name in states else kernel.start()
         rows = {
-            each.leaf: left_of(enriched.rows[each.leaf], watch.reads, hidden)
+            each.leaf: visible_rows(enriched.rows[each.leaf], watch.reads, hidden)
             for each in watch.plan.leaves
             if each.leaf in enriched.rows
         }
@@ -139,7 +279,7 @@ def work(
             failure_of(error, STAGE)
             if len(stepped.found):
                 found[name] = detections_of(name, stepped.found)
-    return Worked(
+    return KernelOutput(
         progress=progress,
         states=after,
         found=found,
@@ -153,34 +293,38 @@ def work(
     )
 
 
-NOTHING_FOUND = Detected(pa.RecordBatch.from_pylist([], schema=schema_of(())))
+NOTHING_FOUND = DetectionBatch(pa.RecordBatch.from_pylist([], schema=schema_of(())))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stepped:
+class PolicyStep:
     """What a kernel remembers and found, and the positions of events that it could not work on."""
 
-    state: State
-    found: Detected
-    failed: Mapping[int, Failure] = field(default_factory=dict)
-    begun_anew: Failure | None = None
+    state: KernelState
+    found: DetectionBatch
+    failed: Mapping[int, StageFailure] = field(default_factory=dict)
+    begun_anew: StageFailure | None = None
 
 
 def step_safely(
-    kernel: Kernel, state: State, rows: Mapping[Leaf, pa.RecordBatch], watermark: int, instances: Instances
-) -> Stepped:
+    kernel: Kernel,
+    state: KernelState,
+    rows: Mapping[Leaf, pa.RecordBatch],
+    watermark: int,
+    instances: InstancesByConcept,
+) -> PolicyStep:
     """A step of one policy. Events that make it fail are left out; if what it remembers does, it begins anew: a policy
     that fails at every step is no policy, and the others go on in any case."""
     try:
         after, found = kernel.step(state, rows, watermark, instances)
-        return Stepped(state=after, found=found)
+        return PolicyStep(state=after, found=found)
     except Exception as error:
         if not is_of_event(error):
             raise
     positions = sorted({pos for batch in rows.values() for pos in batch.column("pos").to_pylist()})
     begun_anew = None
 
-    def step(some: Sequence[int]) -> tuple[State, Detected]:
+    def step(some: Sequence[int]) -> tuple[KernelState, DetectionBatch]:
         wanted = pa.array(some, pa.int64())
         left = {leaf: batch.filter(pc.is_in(batch.column("pos"), wanted)) for leaf, batch in rows.items()}
         return kernel.step(state, left, watermark, instances)
@@ -195,27 +339,27 @@ def step_safely(
         except Exception as again:  # noqa: BLE001 - it fails on nothing at all: nothing can be done for it
             failed = dict.fromkeys(positions, failure_of(again, STAGE))
             state = replace(state, watermark=max(watermark, state.watermark))
-            return Stepped(state=state, found=NOTHING_FOUND, failed=failed, begun_anew=begun_anew)
+            return PolicyStep(state=state, found=NOTHING_FOUND, failed=failed, begun_anew=begun_anew)
     after, found = step(good)
     failed = {pos: failure_of(error, STAGE) for pos, error in bad}
-    return Stepped(state=after, found=found, failed=failed, begun_anew=begun_anew)
+    return PolicyStep(state=after, found=found, failed=failed, begun_anew=begun_anew)
 
 
 def work_rows(
-    detecting: Detecting,
-    reading: Reading | None,
-    progress: Progress,
+    detecting: DetectionPlan,
+    reading: PolicyReader | None,
+    progress: DetectionProgress,
     states: States,
     rows: Sequence[Row],
     clock: int,
-    knowledge: Knowledge,
-    instances: Instances,
-) -> Worked:
+    knowledge: InstanceColumns,
+    instances: InstancesByConcept,
+) -> KernelOutput:
     """Take in events of the log, of which policies see what ``reading`` says; without it, everything."""
 
     arrived = last_of(rows, progress.marks)
 
-    def take(rows: Sequence[Row]) -> Worked:
+    def take(rows: Sequence[Row]) -> KernelOutput:
         read = read_rows(detecting, reading, rows)
         return work(
             detecting, progress, states, read.observed, read.seen, clock, knowledge, instances, read.hidden, arrived
@@ -233,26 +377,26 @@ def work_rows(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class PolicyObservations:
     """What events say, and which policies see which of them."""
 
-    observed: Sequence[Observed]
-    seen: Mapping[str, Seen]
+    observed: Sequence[PushObservations]
+    seen: Mapping[str, SourceTimes]
     hidden: Hidden
 
 
-def read_rows(detecting: Detecting, reading: Reading | None, rows: Sequence[Row]) -> Read:
+def read_rows(detecting: DetectionPlan, reading: PolicyReader | None, rows: Sequence[Row]) -> PolicyObservations:
     """What events of the log say, as far as policies see them."""
     read = detecting.observing.rows(rows)
     if reading is None:
-        return Read(observed=read.observed, seen=read.seen, hidden=NOTHING_HIDDEN)
+        return PolicyObservations(observed=read.observed, seen=read.seen, hidden=NOTHING_HIDDEN)
     shown = reading.rows(rows)
-    return Read(observed=read.observed, seen=shown.seen, hidden=shown.hidden)
+    return PolicyObservations(observed=read.observed, seen=shown.seen, hidden=shown.hidden)
 
 
 def readable(
-    detecting: Detecting, reading: Reading | None, rows: Sequence[Row], knowledge: Knowledge
-) -> tuple[list[Row], dict[int, Failure]]:
+    detecting: DetectionPlan, reading: PolicyReader | None, rows: Sequence[Row], knowledge: InstanceColumns
+) -> tuple[list[Row], dict[int, StageFailure]]:
     """Those of the events that can be read and enriched, and the positions of the others."""
 
     def read(some: Sequence[Row]) -> None:
@@ -269,7 +413,7 @@ Detections = Mapping[str, Sequence[Detection]]
 _T = TypeVar("_T")
 
 
-def detections_safely(found: Detections, work: Callable[[Detections], _T]) -> tuple[_T, list[Failure]]:
+def detections_safely(found: Detections, work: Callable[[Detections], _T]) -> tuple[_T, list[StageFailure]]:
     """What a function without effects makes of detections. Those that make it fail are left out: what was remembered
     brings them again and again, and nothing would be told any more."""
     try:
@@ -289,7 +433,7 @@ def detections_safely(found: Detections, work: Callable[[Detections], _T]) -> tu
     return work(together(good)), [failure_of(error, STAGE) for _, error in bad]
 
 
-def decide(detecting: Detecting, worked: Worked, found: Detections) -> Step:
+def decide(detecting: DetectionPlan, worked: KernelOutput, found: Detections) -> DetectionStep:
     """What becomes of situations, with those of the detections that count."""
     (progress, told), failures = detections_safely(
         found, lambda some: worked.progress.decided(detecting, some, worked.watermarks)
@@ -297,7 +441,7 @@ def decide(detecting: Detecting, worked: Worked, found: Detections) -> Step:
     due = progress.has_open or any(state.due is not None for state in worked.states.values())
     # Those that others feed decide a step after these.
     due = due or (bool(detecting.feeders) and progress.lags(detecting, worked.clock))
-    return Step(
+    return DetectionStep(
         progress=progress,
         states=worked.states,
         told=tuple(told),

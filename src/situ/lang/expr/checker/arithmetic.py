@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from situ.catalogue import ALWAYS_FAILS, WRONG_TYPE, WRONG_UNIT
-from situ.expr.coerce import Meeting, Mismatch, decimal_type, exact_value, is_number, widen
-from situ.expr.functions.table import overloads
-from situ.expr.functions.time import TIME_ARITHMETIC
-from situ.expr.overload import Arithmetic, Overload
-from situ.expr.tree import NULL, Apply, Literal, Node, Span
-from situ.types.model import DOUBLE, DURATION, INT, LONG, MOST_DIGITS, PRIMITIVES, TIMESTAMP, Decimal, Type, plain
-from situ.units import NO_UNIT, Unit
+from situ.lang.catalogue import ALWAYS_FAILS, WRONG_TYPE, WRONG_UNIT
+from situ.lang.expr.checker.coerce import Meeting, Mismatch, decimal_type, exact_value, is_number, widen
+from situ.lang.expr.functions.table import overloads
+from situ.lang.expr.functions.time import TIME_ARITHMETIC
+from situ.lang.expr.overload import Arithmetic, Overload
+from situ.lang.expr.tree import NULL, Apply, Literal, Node, Span
+from situ.lang.types.model import DOUBLE, DURATION, INT, LONG, MOST_DIGITS, PRIMITIVES, TIMESTAMP, Decimal, Type, plain
+from situ.lang.units import NO_UNIT, Unit
 
 _MOST_FACTORS = 32
 _LARGEST_POWER = 200

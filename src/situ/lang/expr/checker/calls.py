@@ -6,18 +6,16 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from situ.catalogue import TOO_LARGE, UNKNOWN_NAME, WRONG_CALL
-from situ.expr.checking import Checking
-from situ.expr.coerce import Meeting, is_number
-from situ.expr.functions.table import FUNCTIONS, SYNONYMS
-from situ.expr.navigate import attribute_of, attribute_set
-from situ.expr.overload import Function, Overload, UnitRule
-from situ.expr.room import MOST_NODES
-from situ.expr.scope import Definition
-from situ.expr.substitute import substitute
-from situ.expr.syntax import Syntax
-from situ.expr.tree import NULL, Apply, Case, IsNull, Literal, MakeStruct, Node
-from situ.types.model import (
+from situ.lang.catalogue import TOO_LARGE, UNKNOWN_NAME, WRONG_CALL
+from situ.lang.expr.checker.coerce import Meeting, is_number
+from situ.lang.expr.checker.context import Checking
+from situ.lang.expr.functions.table import FUNCTIONS, SYNONYMS
+from situ.lang.expr.limits import MOST_NODES
+from situ.lang.expr.overload import Function, Overload, UnitRule
+from situ.lang.expr.scope import Definition, attribute_of, attribute_set, substitute
+from situ.lang.expr.syntax import Syntax
+from situ.lang.expr.tree import NULL, Apply, Case, IsNull, Literal, MakeStruct, Node
+from situ.lang.types.model import (
     DOUBLE,
     INT,
     LONG,
@@ -31,7 +29,7 @@ from situ.types.model import (
     plain,
     unit_below,
 )
-from situ.units import NO_UNIT, Unit
+from situ.lang.units import NO_UNIT, Unit
 
 _CONVERSIONS = "to_double, to_long, to_decimal and to_string convert values."
 _CLOCK = "An expression does not see the clock; event.time is the time of the event."

@@ -8,21 +8,34 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from situ.catalogue import NOT_IN_LANGUAGE, WRONG_CALL, WRONG_TYPE
-from situ.expr import arithmetic, literals
-from situ.expr.calls import apply_function
-from situ.expr.checking import Checking, Handler
-from situ.expr.coerce import widen
-from situ.expr.functions.table import FUNCTIONS
-from situ.expr.operands import unknown_unit
-from situ.expr.operators import choose
-from situ.expr.overload import Overload
-from situ.expr.scope import Variable
-from situ.expr.syntax import Syntax
-from situ.expr.tree import NULL, Apply, Coalesce, Each, ForEach, Literal, MakeStruct, Node, Read, children, walk
-from situ.types.model import BOOLEAN, BYTES, DOUBLE, INT, LONG, STRING, Attribute, Decimal, ListOf, Struct, plain
-from situ.types.syntax import ATTRIBUTE_NAME, LONGEST_NAME
-from situ.units import NO_UNIT, UnknownUnit
+from situ.lang.catalogue import NOT_IN_LANGUAGE, WRONG_CALL, WRONG_TYPE
+from situ.lang.expr import format as literals
+from situ.lang.expr.checker import arithmetic
+from situ.lang.expr.checker.calls import apply_function
+from situ.lang.expr.checker.coerce import widen
+from situ.lang.expr.checker.context import Checking, Handler, unknown_unit
+from situ.lang.expr.checker.operators import choose
+from situ.lang.expr.functions.table import FUNCTIONS
+from situ.lang.expr.overload import Overload
+from situ.lang.expr.scope import Variable
+from situ.lang.expr.syntax import Syntax
+from situ.lang.expr.tree import NULL, Apply, Coalesce, Each, ForEach, Literal, MakeStruct, Node, Read, children, walk
+from situ.lang.types.model import (
+    ATTRIBUTE_NAME,
+    BOOLEAN,
+    BYTES,
+    DOUBLE,
+    INT,
+    LONG,
+    LONGEST_NAME,
+    STRING,
+    Attribute,
+    Decimal,
+    ListOf,
+    Struct,
+    plain,
+)
+from situ.lang.units import NO_UNIT, UnknownUnit
 
 _MOST_COPIED = 1 << 20
 _MOST_STEPS = 1 << 24

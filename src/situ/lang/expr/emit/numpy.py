@@ -1,22 +1,40 @@
-"""Typed tree → numpy: conditions over many rows, or over all pairs of two sets of rows, at once.
+"""What numpy does not do: an expression over columns, computed row by row as generated Python.
 
-Equal to :func:`situ.expr.emit_python.compile_test` in every row: where the condition is null or fails it does not hold.
-Numbers are computed by the same operations in the same order, so they are equal to the last bit; what numpy computes
-otherwise than Python, or not at all, runs row by row (:mod:`situ.expr.by_rows`). Which functions are computed here says
-:data:`situ.expr.vector_functions.VECTOR_FUNCTIONS`.
+Over the different texts, once for each, if it depends on one column of them: names and kinds come again and again, and
+polygons are few.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from situ.expr.by_rows import Step, by_rows, outer_reads, row_function
-from situ.expr.overload import Overflow
-from situ.expr.text_tests import MIRRORED, compared_texts, in_texts, text_test
-from situ.expr.tree import (
+from situ.lang.expr.emit.python import Emitter
+from situ.lang.expr.emit.vector_functions import TEXT_TESTS, VECTOR_FUNCTIONS, geo_compared, in_polygons
+from situ.lang.expr.emit.vectors import (
+    FAILED,
+    Array,
+    Batch,
+    Bools,
+    Chosen,
+    Columns,
+    Frame,
+    Key,
+    Vector,
+    as_number,
+    dtype_of,
+    either,
+    is_text,
+    vector_of,
+)
+from situ.lang.expr.overload import Overflow
+from situ.lang.expr.runtime import FAILURES
+from situ.lang.expr.tree import (
     And,
     Apply,
     Case,
@@ -33,26 +51,171 @@ from situ.expr.tree import (
     Not,
     Or,
     Read,
+    children,
     fails_as_argument,
+    rebuild,
 )
-from situ.expr.vector_functions import VECTOR_FUNCTIONS, geo_compared, in_polygons
-from situ.expr.vectors import (
-    FAILED,
-    Array,
-    Batch,
-    Bools,
-    Chosen,
-    Columns,
-    Frame,
-    Key,
-    Vector,
-    as_number,
-    dtype_of,
-    either,
-    is_text,
-    vector_of,
-)
-from situ.types.model import DOUBLE, INT, LONG, Type, plain
+from situ.lang.types.model import DOUBLE, INT, LONG, STRING, Type, plain
+
+Step = Callable[[Frame], Vector]
+"""An expression, compiled: from rows to what it is in each of them."""
+
+
+def outer_reads(node: Node, bound: frozenset[str] = frozenset()) -> Iterator[Read]:
+    """What an expression reads of its variables; not what it reads of elements of lists."""
+    if isinstance(node, Read):
+        if node.variable not in bound:
+            yield node
+        return
+    if isinstance(node, ForEach):
+        yield from outer_reads(node.list, bound)
+        yield from outer_reads(node.body, bound | {node.variable})
+        return
+    for part in children(node):
+        yield from outer_reads(part, bound)
+
+
+def by_rows(node: Node) -> Step:
+    """Generated Python over single rows; over the different texts, if it depends on one column of them."""
+    reads = {(read.variable, read.path): read for read in outer_reads(node)}
+    run = row_function(node, reads)
+    if not reads:
+        constant: list[Vector] = []
+
+        def once(frame: Frame) -> Vector:
+            if not constant:
+                constant.append(_scalar(vector_of([run()], node.type)))
+            return constant[0]
+
+        return once
+    keys = list(reads)
+    if len(keys) == 1 and is_text(reads[keys[0]].type):
+        key, type = keys[0], reads[keys[0]].type
+
+        def on_texts(frame: Frame) -> Vector:
+            codes, values = frame.batch(key).coded(key, type)
+            found = vector_of([run(value) for value in values], node.type)
+            return Vector(*(None if part is None else frame.laid(key, part[codes]) for part in found))  # type: ignore[arg-type]  # values are always there
+
+        return on_texts
+
+    def on_rows(frame: Frame) -> Vector:
+        columns = [frame.laid(key, frame.batch(key).objects(key, reads[key].type)) for key in keys]
+        shaped = np.broadcast_arrays(*columns)
+        found = vector_of([run(*row) for row in zip(*(each.ravel() for each in shaped), strict=True)], node.type)
+        shape = shaped[0].shape
+        return Vector(*(None if part is None else part.reshape(shape) for part in found))  # type: ignore[arg-type]
+
+    return on_rows
+
+
+def _scalar(vector: Vector) -> Vector:
+    return Vector(*(None if part is None else part.reshape(()) for part in vector))  # type: ignore[arg-type]
+
+
+def row_function(node: Node, reads: dict[Key, Read]) -> Callable[..., Any]:
+    """A function of the values of these reads that gives the outcome, :data:`FAILED` where it fails."""
+    names = {key: f"c{place}" for place, key in enumerate(reads)}
+    emitter = Emitter(tuple(names.values()))
+    call = emitter.function(emitter.value(_over_parameters(node, names))).call
+    if not node.can_fail:
+        return call
+
+    def run(*values: Any) -> Any:
+        try:
+            return call(*values)
+        except FAILURES:
+            return FAILED
+
+    return run
+
+
+def _over_parameters(node: Node, names: dict[Key, str], bound: frozenset[str] = frozenset()) -> Node:
+    """The node with each read replaced by a parameter, which may be null."""
+    if isinstance(node, Read):
+        if node.variable in bound:
+            return node
+        name = names[node.variable, node.path]
+        return replace(node, variable=name, path=(), optional=(True,))
+    if isinstance(node, ForEach):
+        inner = bound | {node.variable}
+        return replace(
+            node,
+            list=_over_parameters(node.list, names, bound),
+            body=_over_parameters(node.body, names, inner),
+        )
+    return rebuild(node, lambda part: _over_parameters(part, names, bound))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Tests of a column of texts against constants, in Arrow: comparisons, IN, and what LIKE is made of.
+#
+# UTF-8 has the order of code points, so Arrow compares as Python does.
+
+_OF_TEXTS: dict[str, str] = {
+    "=": "equal",
+    "<>": "not_equal",
+    "<": "less",
+    "<=": "less_equal",
+    ">": "greater",
+    ">=": "greater_equal",
+}
+MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def compared_texts(node: Compare) -> Step | None:
+    """A comparison, if it is of this kind."""
+    for side, other, op in ((node.left, node.right, node.op), (node.right, node.left, MIRRORED[node.op])):
+        if _is_text_column(side) and isinstance(other, Literal) and other.value is not None:
+            assert isinstance(side, Read)
+            return _on_texts(side, getattr(pc, _OF_TEXTS[op]), pa.scalar(other.value, pa.string()))
+    return None
+
+
+def _is_text_column(node: Node) -> bool:
+    return isinstance(node, Read) and plain(node.type) == STRING
+
+
+def _on_texts(read: Read, test: Callable[..., pa.Array], *args: Any, **options: Any) -> Step:
+    key, type = (read.variable, read.path), read.type
+
+    def run(frame: Frame) -> Vector:
+        array = frame.batch(key).array(key)
+        if pa.types.is_null(array.type):
+            return frame.vector(key, type)._replace(values=frame.laid(key, np.zeros(len(array), np.bool_)))
+        found = test(array, *args, **options)
+        null = frame.laid(key, array.is_null().to_numpy(zero_copy_only=False)) if array.null_count else None
+        return Vector(frame.laid(key, found.fill_null(False).to_numpy(zero_copy_only=False)), null)
+
+    return run
+
+
+def text_test(node: Apply) -> Step | None:
+    """A function, if it is of this kind."""
+    test = TEXT_TESTS.get(node.overload)
+    if test is None or not _is_text_column(node.args[0]) or not isinstance(node.args[1], Literal):
+        return None
+    if node.args[1].value is None:
+        return None
+    assert isinstance(node.args[0], Read)
+    return _on_texts(node.args[0], test, pattern=node.args[1].value)
+
+
+def in_texts(node: In) -> Step | None:
+    """An IN, if it is of this kind."""
+    if not _is_text_column(node.item):
+        return None
+    assert isinstance(node.item, Read)
+    return _on_texts(node.item, pc.is_in, value_set=pa.array(node.values, pa.string()))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Typed tree → numpy: conditions over many rows, or over all pairs of two sets of rows, at once.
+#
+# Equal to :func:`situ.lang.expr.emit.python.compile_test` in every row: where the condition is null or fails it does
+# not hold. Numbers are computed by the same operations in the same order, so they are equal to the last bit; what numpy
+# computes otherwise than Python, or not at all, runs row by row (:mod:`situ.lang.expr.emit.numpy`). Which functions are
+# computed here says :data:`situ.lang.expr.emit.vector_functions.VECTOR_FUNCTIONS`.
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "=": np.equal,

@@ -16,11 +16,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from situ.catalogue import TOO_LARGE
-from situ.errors import SituError
-from situ.expr.namespace import NAMESPACE
-from situ.expr.overload import Overflow
-from situ.expr.tree import (
+from situ.lang.catalogue import TOO_LARGE
+from situ.lang.expr.overload import Overflow
+from situ.lang.expr.runtime import NAMESPACE
+from situ.lang.expr.tree import (
     And,
     Apply,
     Case,
@@ -40,7 +39,8 @@ from situ.expr.tree import (
     Read,
     fails_as_argument,
 )
-from situ.types.model import DOUBLE, Decimal, plain
+from situ.lang.problems import SituError
+from situ.lang.types.model import DOUBLE, Decimal, plain
 
 _OPERATORS = {"=": "==", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _MIRRORED = {">": "<", ">=": "<="}

@@ -19,12 +19,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from situ.catalogue import TOO_LARGE
-from situ.errors import SituError
-from situ.expr.overload import Overflow, Overload
-from situ.expr.quote import spark_name, spark_text
-from situ.expr.runtime_time import micros
-from situ.expr.tree import (
+from situ.lang.catalogue import TOO_LARGE
+from situ.lang.expr.overload import Overflow, Overload, spark_name, spark_text
+from situ.lang.expr.runtime import micros
+from situ.lang.expr.tree import (
     NULL,
     And,
     Apply,
@@ -45,10 +43,11 @@ from situ.expr.tree import (
     Read,
     fails_as_argument,
 )
-from situ.types.model import DOUBLE, LONG, Type, plain
-from situ.types.spark_schema import spark_type
-from situ.types.table import Types
-from situ.units import Units
+from situ.lang.problems import SituError
+from situ.lang.types.layout import spark_type
+from situ.lang.types.model import DOUBLE, LONG, Type, plain
+from situ.lang.types.table import Types
+from situ.lang.units import Units
 
 LONGEST_TEXT = 1 << 20
 _MOST_NESTED = 12

@@ -15,13 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from situ.expr.arithmetic import DIVIDED_BY_CONSTANT
-from situ.expr.functions.table import overloads
-from situ.expr.functions.time import TIME_ARITHMETIC
-from situ.expr.overload import Overload
-from situ.expr.runtime import FAILURES, LONG_MAX
-from situ.expr.runtime_geometry import EARTH_RADIUS, FARTHEST, RADIANS, geo_distance
-from situ.expr.vectors import FAILED, Array, Bools
+from situ.lang.expr.checker.arithmetic import DIVIDED_BY_CONSTANT
+from situ.lang.expr.emit.vectors import FAILED, Array, Bools
+from situ.lang.expr.functions.table import overloads
+from situ.lang.expr.functions.time import TIME_ARITHMETIC
+from situ.lang.expr.overload import Overload
+from situ.lang.expr.runtime import EARTH_RADIUS, FAILURES, FARTHEST, LONG_MAX, RADIANS, geo_distance
 
 Result = tuple[Array, Bools | None]
 VectorFunction = Callable[..., Result]
@@ -173,7 +172,7 @@ TEXT_TESTS: Mapping[Overload, Callable[..., pa.Array]] = MappingProxyType(
 
 
 def in_polygons(x: Array, y: Array, codes: Array, polygons: Sequence[Any]) -> Result:
-    """As :func:`situ.expr.runtime.in_polygon`, for points each of which has the number of its polygon.
+    """As :func:`situ.lang.expr.runtime.in_polygon`, for points each of which has the number of its polygon.
 
     A polygon is a list of corners; for what is none, the result does not count.
     """

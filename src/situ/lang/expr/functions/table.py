@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
-from situ.expr.functions.text import clamped
-from situ.expr.overload import Function, Overload, UnitRule
+from situ.lang.expr.functions.numbers import GEOMETRY, NUMBERS
+from situ.lang.expr.functions.text import TEXT, clamped
+from situ.lang.expr.functions.time import TIME
+from situ.lang.expr.overload import Function, Overload, UnitRule
 
 
 def _at_most(args: Sequence[str], constants: Sequence[Any]) -> str:
@@ -77,3 +80,17 @@ FORMS: tuple[tuple[str, str, str], ...] = (
     ("TIMESTAMP '2026-11-01T12:00:00Z', DATE '2026-11-01', DURATION 'PT5S', 5 m, 90 [km/h]", "literals", "Text in single quotes, numbers, numbers with units, instants, dates and durations."),
 )  # fmt: skip
 """What the checker handles itself: form, group, what it means."""
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The function table: every function and operator of the language, by name.
+
+FUNCTIONS: Mapping[str, Function] = MappingProxyType(
+    {function.name: function for function in (*NUMBERS, *TEXT, *TIME, *GEOMETRY, *LISTS)}
+)
+
+SYNONYMS: Mapping[str, str] = MappingProxyType({"concat": "||"})
+
+
+def overloads(name: str) -> tuple[Overload, ...]:
+    return FUNCTIONS[name].overloads

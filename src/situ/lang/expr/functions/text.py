@@ -6,9 +6,8 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from situ.expr.overload import Function, Overload, PythonText
-from situ.expr.quote import spark_text
-from situ.expr.runtime_text import CASE_PAIRS, LONGEST_TEXT
+from situ.lang.expr.overload import Function, Overload, PythonText, spark_text
+from situ.lang.expr.runtime import CASE_PAIRS, LONGEST_TEXT
 
 _LONGEST_SUM = 50  # Python's compiler recurses over every operand
 _SMALL = spark_text("".join(small for small, _ in CASE_PAIRS))

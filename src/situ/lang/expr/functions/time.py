@@ -8,9 +8,8 @@ from functools import cache, lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
-from situ.expr.functions.numbers import apart
-from situ.expr.overload import Function, Overload, SparkText, UnitRule
-from situ.expr.quote import spark_text
+from situ.lang.expr.functions.numbers import apart
+from situ.lang.expr.overload import Function, Overload, SparkText, UnitRule, spark_text
 
 FIRST = "-62135596800000000L"  # 0001-01-01T00:00:00Z in microseconds
 LAST = "253402300799999999L"  # 9999-12-31T23:59:59.999999Z

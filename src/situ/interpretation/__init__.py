@@ -1,1 +1,0 @@
-"""What values mean to whom: contexts, and how events pass from one to another."""

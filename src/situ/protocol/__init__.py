@@ -1,0 +1,12 @@
+"""What clients and routers say to each other, as data: messages, their form on the wire, and the router as a state
+machine without I/O.
+
+Inputs are what happened, effects what the host is to do; the same inputs give the same effects. It owns how
+publications are numbered without gap and acknowledged in order, how declarations come into force, and how repeats are
+recognised. It knows routing and scopes. It must not know contexts or policies, read a clock, draw a number, or import
+asyncio or NATS. The class name of a message is its name on the wire: renaming one changes the protocol.
+
+Front door: messages (FromClient, FromRouter and every message), wire (encode, decode_from_client, decode_from_router,
+kind_of, session_of, Malformed), effects (Input, Effect and their kinds), router_machine (step), router_state
+(RouterState, refuse), dedup_window (DedupWindow, split_key).
+"""

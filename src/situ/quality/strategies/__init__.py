@@ -1,1 +1,0 @@
-"""Strategies: rules by which it is decided whether to satisfy what could be satisfied."""

@@ -1,0 +1,1 @@
+"""One module for each format of the database, in order."""

@@ -1,1 +1,0 @@
-"""The domain that policies speak of: concepts, relationships, and which sources tell of them."""

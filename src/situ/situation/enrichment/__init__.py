@@ -1,1 +1,0 @@
-"""Enrichment: events of the root log and what tables know → the rows of the leaves of policies, in columns."""

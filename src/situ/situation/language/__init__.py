@@ -1,1 +1,0 @@
-"""The language of policies: text → tree → text, and what to say of mistakes."""

@@ -1,1 +1,0 @@
-"""Policies: checked against the domain, in normal form, planned, and held against each other."""

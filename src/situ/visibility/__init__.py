@@ -1,1 +1,0 @@
-"""Who may see an event: scopes in several dimensions, and filters at their boundaries."""
