@@ -21,7 +21,6 @@ from simulator import (
     PlanError,
     Simulation,
     example_building,
-    example_folder,
     load_building,
     simulate,
     write_building,
