@@ -61,7 +61,7 @@ TOGETHER = ["situ.stages.detect.step:work_rows"]
 TELLING = {
     "situ.stages.detect.progress:DetectionProgress.decided@2": "detect",
     "situ.stages.detect.situation_events:situation_data": "tell",
-    "situ.stages.detect.situation_events:acted@0": "act",
+    "situ.stages.detect.situation_events:action_events@0": "act",
 }
 
 

@@ -286,7 +286,7 @@ def test_what_is_weighed_nearby_is_what_is_weighed_as_a_whole(
             problem = problem_of(make_world(20, 8, 2, moded=seed % 5 / 5, seed=seed), protect=seed % 4 == 1)
         plan = BUILT_IN_STRATEGIES[name](problem)
         with monkeypatch.context() as patch:
-            patch.setattr(greedy, "settled", settled_as_a_whole)
+            patch.setattr(greedy, "local_search", settled_as_a_whole)
             assert BUILT_IN_STRATEGIES[name](problem) == plan, seed
         moved += bool(plan.targets)
     assert moved > cases / 4

@@ -455,7 +455,7 @@ def test_a_policy_that_suspends_itself_ends() -> None:
 
 def test_what_is_absent_is_not_waited_for() -> None:
     text = named("calm", "go", concepts="robot X\nperson A", conditions="X.load > 5 kg\nA is not near 5 m of X")
-    domain = replace(building(), fed=building().fed | {domains.End(concept="robot", attribute="load")})
+    domain = replace(building(), fed=building().fed | {domains.ConceptAttribute(concept="robot", attribute="load")})
     assert together(text, within=domain) == []
 
 

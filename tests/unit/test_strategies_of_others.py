@@ -14,10 +14,10 @@ from situ.router.strategy_plugins import known_strategies, load_strategies
 from tests.project_files import write
 
 MODULE = """
-from situ.quality.model.allocation_problem import Plan
+from situ.quality.model.allocation_problem import AllocationPlan
 
 def decide(problem):
-    return Plan(cost=problem.strategy.options["price"])
+    return AllocationPlan(cost=problem.strategy.options["price"])
 """
 ENTRIES = """
 [situ.strategies]
