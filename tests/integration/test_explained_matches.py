@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from situ.cli.project import LoadedProject
 from situ.cli.render.policy_match import detection_lines, miss_lines
 from situ.event.instants import microseconds, print_instant
 from situ.event.message import EventKey, join_lines
@@ -40,9 +39,8 @@ def test_what_the_log_has_explains_detections_and_misses(tmp_path: Path) -> None
             seen = microseconds(datetime.now(UTC))
             (opened,) = await take(events, 1)
             deployment = await fetch_deployment(zone.bus)
-            project = LoadedProject(path=zone.folder, deployment=deployment)
 
-            policy, why = await detected_in_log(zone.bus, project, deployment, opened.data["situation"][:12])
+            policy, why = await detected_in_log(zone.bus, zone.folder, deployment, opened.data["situation"][:12])
             assert why.detection.id == opened.data["situation"]
             assert dict(why.detection.bindings) == {"A": "g2", "R": "lab"}
             assert [bool(each.met) for each in why.conditions] == [True, False]
@@ -51,7 +49,7 @@ def test_what_the_log_has_explains_detections_and_misses(tmp_path: Path) -> None
             assert [dict(each.bindings) for each in inside.close] == [{"B": "e1", "R": "lab"}]
             assert any("Sighting" not in line and "person g2" in line for line in detection_lines(policy, why))
 
-            missed = await missed_in_log(zone.bus, project, deployment, policy, {"A": "g1"}, seen)
+            missed = await missed_in_log(zone.bus, zone.folder, deployment, policy, {"A": "g1"}, seen)
             [failed] = missed.failed
             assert [literal_text(literal) for literal, _ in failed.refuted] == [
                 "A is not within 5 m of B",
@@ -59,12 +57,12 @@ def test_what_the_log_has_explains_detections_and_misses(tmp_path: Path) -> None
             ]
             assert all(isinstance(literal, RelationLiteral) for literal, _ in failed.refuted)
             assert "not met" in "\n".join(miss_lines(policy, missed))
-            unseen = await missed_in_log(zone.bus, project, deployment, policy, {"A": "nobody"}, seen)
+            unseen = await missed_in_log(zone.bus, zone.folder, deployment, policy, {"A": "nobody"}, seen)
             assert unseen.activation is None
 
             for ask in (
-                detected_in_log(zone.bus, project, deployment, "0123456789"),
-                missed_in_log(zone.bus, project, deployment, policy, {"Q": "g1"}, seen),
+                detected_in_log(zone.bus, zone.folder, deployment, "0123456789"),
+                missed_in_log(zone.bus, zone.folder, deployment, policy, {"Q": "g1"}, seen),
             ):
                 with pytest.raises(SituError) as refused:
                     await ask
@@ -90,9 +88,8 @@ def test_what_cannot_be_told_any_more_is_said(tmp_path: Path) -> None:
             people = zone.folder / "people.csv"
             people.write_text(people.read_text().replace("g1,guest", "g1,employee"))
             deployment = await fetch_deployment(zone.bus)
-            project = LoadedProject(path=zone.folder, deployment=deployment)
             with pytest.raises(SituError, match="S199"):
-                await detected_in_log(zone.bus, project, deployment, opened.data["situation"])
+                await detected_in_log(zone.bus, zone.folder, deployment, opened.data["situation"])
 
     asyncio.run(run())
 
@@ -130,11 +127,8 @@ def test_a_miss_is_explained_by_what_detection_did_and_not_by_what_could_have_be
 
             async def missed(who: str, when: int) -> tuple[MissExplanation, str]:
                 deployment = await fetch_deployment(zone.bus)
-                project, policy = (
-                    LoadedProject(path=zone.folder, deployment=deployment),
-                    deployment.policies["unaccompanied-guest"],
-                )
-                why = await missed_in_log(zone.bus, project, deployment, policy, {"A": who}, when)
+                policy = deployment.policies["unaccompanied-guest"]
+                why = await missed_in_log(zone.bus, zone.folder, deployment, policy, {"A": who}, when)
                 return why, "\n".join(miss_lines(policy, why))
 
             why, text = await missed("g2", at)

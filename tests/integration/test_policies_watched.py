@@ -12,12 +12,12 @@ import pytest
 
 from situ.app.metrics import MetricsReporter
 from situ.cli.commands.replay import replay_over_log
-from situ.cli.project import LoadedProject
 from situ.cli.render.situations import show_replayed
 from situ.cli.render.status import show_status
 from situ.client.events import Event
 from situ.lang.problems import SituError
 from situ.lang.quantities import BEGIN
+from situ.project.check import LoadedProject
 from situ.project.status import read_status_on_bus
 from situ.registry.run_metrics import METRICS_PREFIX
 from situ.registry.snapshots import fetch_deployment

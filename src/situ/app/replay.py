@@ -24,7 +24,7 @@ import msgspec
 from situ.bus.address import Address
 from situ.bus.file_log import Report, event_time, read_files
 from situ.bus.folder_lock import private_folder
-from situ.bus.interface import Bus
+from situ.bus.interface import Bus, log_range
 from situ.event.instants import instant_at, microseconds
 from situ.event.lines import bare_line, decode_line, encode_row, stored_lines
 from situ.event.message import CLIENT, PLACES, StoredMessage, join_lines, position
@@ -67,14 +67,6 @@ class ReplayedDelivery:
 
     subscription: str
     line: bytes
-
-
-async def log_range(bus: Bus, begin: datetime, end: datetime | None) -> tuple[int, int]:
-    """The first and the last message of the root log that was stored in this time."""
-    stream = BusNames(bus.zone).root_stream
-    state = await bus.state(stream)
-    last = state.last if end is None else min(await bus.find(stream, end) - 1, state.last)
-    return max(await bus.find(stream, begin), state.first), last
 
 
 def plan_for(deployment: Deployment, subscriptions: Sequence[str], folder: Path) -> Plan:

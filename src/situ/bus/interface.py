@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Protocol
 
 from situ.event.message import Message, StoredMessage
+from situ.event.subjects import BusNames
 from situ.settings import Settings
 
 
@@ -183,3 +184,11 @@ class Bus(Protocol):
 
     async def close(self) -> None:
         """Everything handed over is stored or has failed; then the connection ends."""
+
+
+async def log_range(bus: Bus, begin: datetime, end: datetime | None) -> tuple[int, int]:
+    """The first and the last message of the root log that was stored in this time."""
+    stream = BusNames(bus.zone).root_stream
+    state = await bus.state(stream)
+    last = state.last if end is None else min(await bus.find(stream, end) - 1, state.last)
+    return max(await bus.find(stream, begin), state.first), last

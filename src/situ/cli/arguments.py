@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -14,8 +18,12 @@ from situ.lang.catalogue import FILE_EXISTS, FILE_UNREADABLE
 from situ.lang.problems import Location, SituError
 from situ.lang.quantities import parse_duration, parse_moment
 
+if TYPE_CHECKING:
+    from situ.project.event_files import InputError, InputEvent
+
 STDIN = "-"
 _MOST = 64 * 1024 * 1024
+_CHUNK = 1024 * 1024
 
 
 def read_file(path: str) -> bytes:
@@ -33,6 +41,37 @@ def read_file(path: str) -> bytes:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise _unreadable(path, reason[:1].lower() + reason[1:], "Look at its rights, then try again.") from None
+
+
+async def read_events(path: str, type: str, limit: int, form: str = "") -> AsyncIterator[list[InputEvent | InputError]]:
+    """What each line of a file is, of standard input for ``-``; as many at a time as are there.
+
+    ``type`` is that of bare data, ``form`` how one names it, ``limit`` the most bytes of an event.
+    """
+    import asyncio
+
+    from situ.project.event_files import PUBLISH_FORM, EventLineReader
+
+    reader = EventLineReader(path, type, limit, form or PUBLISH_FORM)
+    with _opened(path) as file:
+        while chunk := await asyncio.to_thread(os.read, file, _CHUNK):
+            if found := reader.feed(chunk):
+                yield found
+    if found := reader.finish():
+        yield found
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[int]:
+    if path == STDIN:
+        yield sys.stdin.fileno()
+        return
+    try:
+        with Path(path).open("rb") as file:
+            yield file.fileno()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise _unreadable(path, reason, "Look at the name; it is taken from the current folder.") from None
 
 
 def write_new(path: Path, text: str, *, overwrite: bool) -> None:

@@ -5,9 +5,9 @@ Owns what that means for the exit code: no project is wrong usage, a project wit
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -24,21 +24,8 @@ if TYPE_CHECKING:
     from situ.cli.output import Output
     from situ.lang.expr.definitions import Function
     from situ.model import Deployment
+    from situ.project.check import LoadedProject
     from situ.settings import Settings
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedProject:
-    """A project without errors."""
-
-    path: Path
-    deployment: Deployment
-    digests: Mapping[str, str] = field(default_factory=dict)
-    """Of its files, by which one sees later whether they were edited."""
-
-    @property
-    def settings(self) -> Settings:
-        return self.deployment.settings
 
 
 def locate_project(project: Path | None) -> Path:
@@ -61,13 +48,25 @@ def project_of(path: Path) -> Path:
 
 def open_project(project: Path | None) -> LoadedProject:
     """The project, checked; refused with its errors if it has some."""
-    from situ.project.check import check_folder
+    from situ.project.check import LoadedProject, check_folder
 
     path = locate_project(project)
     checked = check_folder(path)
     if checked.deployment is None:
         raise CommandError(Exit.REFUSED, *relative_to_here(checked.errors, path))
     return LoadedProject(path=path, deployment=checked.deployment, digests=checked.digests)
+
+
+def find_named_tests(opened: LoadedProject, names: Sequence[str]) -> list[str]:
+    """The files of the tests that are named; a file that is none is wrong usage, a policy without one an answer."""
+    from situ.project.policy_tests import find_tests
+
+    try:
+        return find_tests(opened, names)
+    except SituError as error:
+        if error.code == FILE_UNREADABLE.code:
+            raise CommandError(Exit.USAGE, *error.problems) from None
+        raise
 
 
 def open_functions(project: Path | None) -> Mapping[str, Function]:
@@ -191,6 +190,7 @@ async def open_in_force(project: Path | None, output: Output) -> LoadedProject:
     live = find_run(project, output)
     if not live.may_run:
         return open_project(project)
+    from situ.project.check import LoadedProject
     from situ.registry.snapshots import fetch_deployment
 
     async with bus_of(live, "explain") as bus:

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from situ.cli.exits import CommandError, Exit
-from situ.cli.project import LoadedProject, open_project
 from situ.contexts.check import check_rules
 from situ.contexts.lookup_tables import TableLookups, lookup_keys
 from situ.contexts.model import ROOT, Context, Direction
@@ -22,7 +20,7 @@ from situ.event.row import Row
 from situ.explain.expression import envelope_of
 from situ.lang.catalogue import NO_WAY, NOT_EXECUTED, UNKNOWN_CONTEXT
 from situ.lang.expr.runtime import FAILURES
-from situ.lang.problems import Location, Problem, Problems, nearest
+from situ.lang.problems import Location, Problem, Problems, SituError, nearest
 from situ.lang.types.json_codec import Extra, decoder, encode
 from situ.lang.types.lookup import no_way_in, unknown_event
 from situ.project.event_files import InputEvent
@@ -33,6 +31,7 @@ from situ.tables.cache import TablesInUse
 
 if TYPE_CHECKING:
     from situ.model import Deployment
+    from situ.project.check import LoadedProject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +54,7 @@ class ContextConversions:
         """The way of this event type; else why there is none: no such type, or nothing becomes of it."""
         found = self.by_type.get(type)
         if found is None:
-            raise CommandError(Exit.NO, self.missing(type))
+            raise SituError(self.missing(type))
         return found
 
     def missing(self, type: str) -> Problem:
@@ -83,15 +82,7 @@ def find_context(name: str, deployment: Deployment) -> Context:
     reason = "there is none of that name" if there is None else f"its version is {there.version}"
     known = sorted(deployment.contexts.by_id)
     remedy = f"Contexts are declared in contexts/*.yaml; there is {', '.join(known)}."
-    raise CommandError(Exit.NO, UNKNOWN_CONTEXT(name=name, reason=reason, nearest=nearest(id, known), remedy=remedy))
-
-
-def context_names() -> tuple[str, ...]:
-    """The contexts here, for the completion of shells: nothing rather than a complaint."""
-    try:
-        return tuple(sorted(open_project(None).deployment.contexts.by_id))
-    except (CommandError, OSError):
-        return ()
+    raise SituError(UNKNOWN_CONTEXT(name=name, reason=reason, nearest=nearest(id, known), remedy=remedy))
 
 
 def place_text(location: Location | None) -> str:

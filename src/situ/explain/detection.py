@@ -9,13 +9,12 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from situ.app.replay import log_range
-from situ.bus.interface import Bus
-from situ.cli.project import LoadedProject, ProjectLocation
+from situ.bus.interface import Bus, log_range
 from situ.event.instants import instant_at, microseconds
 from situ.event.lines import decode_line, stored_lines
 from situ.event.message import CLIENT, PLACES, StoredMessage, position
@@ -41,6 +40,7 @@ from situ.policies.enrichment.observations import keep_durations, observe
 from situ.policies.language.syntax import ConsumptionMode
 from situ.policies.model import Cause, InstancesByConcept, Observation, Policy, SequenceLiteral
 from situ.policies.reference import Bindings, OccurrenceSet
+from situ.project.check import LoadedProject
 from situ.project.policy_tests import PolicyTestResult, detection_of
 from situ.project.status import live_metrics
 from situ.registry.past_scopes import learn_stored
@@ -161,7 +161,7 @@ def _asked(unread: Iterable[UnreadEvent], policy: Policy, bindings: Bindings, at
 
 
 async def detected_in_log(
-    bus: Bus, opened: ProjectLocation, deployment: Deployment, id: str
+    bus: Bus, folder: Path, deployment: Deployment, id: str
 ) -> tuple[Policy, DetectionExplanation]:
     """Why a detection, or the first of a situation, was reported."""
     stored, told = await _told(bus, id)
@@ -177,7 +177,7 @@ async def detected_in_log(
     whom = {each["id"] for each in told.get("bindings", [])}
     own = [each for each in said if (each.cause.source, each.cause.id) in events or each.identity in whom]
     middle = max((each.time for each in own), default=stored.at)
-    around = DetectionEvidence(policy, deployment, _chosen(said, own, middle), _instances(opened, deployment, policy))
+    around = DetectionEvidence(policy, deployment, _chosen(said, own, middle), _instances(folder, deployment, policy))
     detection = told.get("detection") or told["situation"]
     why = explain_detection(around.happened(), detection)
     why = why or explain_detection(around.happened(ConsumptionMode.ALL), detection)  # others may have spent its events
@@ -188,7 +188,7 @@ async def detected_in_log(
 
 
 async def missed_in_log(
-    bus: Bus, opened: ProjectLocation, deployment: Deployment, policy: Policy, bindings: Bindings, at: int
+    bus: Bus, folder: Path, deployment: Deployment, policy: Policy, bindings: Bindings, at: int
 ) -> MissExplanation:
     """Why something was not detected around that time."""
     check_bindings(policy, bindings)
@@ -199,7 +199,7 @@ async def missed_in_log(
     near, unread = await _said(bus, deployment, policy, first, last, (at - reach, at + reach))
     unread += await _dead(bus, deployment, policy, at)
     own = [each for each in near if each.identity in bindings.values()]
-    around = DetectionEvidence(policy, deployment, _chosen(near, own, at), _instances(opened, deployment, policy))
+    around = DetectionEvidence(policy, deployment, _chosen(near, own, at), _instances(folder, deployment, policy))
     figures = await _figures(bus, policy.name)
     facts = DetectionFacts(
         told=tuple([each async for each in _reports(bus, policy.name, first)]),
@@ -341,10 +341,10 @@ def _chosen(said: Iterable[Observation], own: list[Observation], middle: int) ->
     return (*own, *others[:_MOST_OTHERS])
 
 
-def _instances(opened: ProjectLocation, deployment: Deployment, policy: Policy) -> InstancesByConcept:
+def _instances(folder: Path, deployment: Deployment, policy: Policy) -> InstancesByConcept:
     """What tables know now."""
     tables = detection_of(deployment, [policy.name]).tables
-    with TablesInUse(opened.path) as used:
+    with TablesInUse(folder) as used:
         return tables.of(used.use(deployment.sources, tables.keyed))
 
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from situ.cli.exits import CommandError, Exit
 from situ.contexts.function_bodies import DATA
 from situ.contexts.transform.function_calls import FindRow
 from situ.contexts.transform.fusion import FusedConverter, FusedTransformation, fuse
@@ -20,7 +19,7 @@ from situ.lang.catalogue import NOT_EXECUTED
 from situ.lang.expr.format import print_expression
 from situ.lang.expr.runtime import FAILURES
 from situ.lang.expr.tree import Case, ForEach, IsNull, Literal, MakeStruct, Node, Read, walk
-from situ.lang.problems import Problem
+from situ.lang.problems import Problem, SituError
 from situ.lang.types.json_codec import encode
 from situ.stages.interpret import not_executed
 
@@ -106,7 +105,7 @@ class ContextPair:
         """What becomes of this event type of the producer; refused with the reason if nothing does."""
         self.incoming.get(type)
         if problems := self._hindered(type):
-            raise CommandError(Exit.NO, *problems)
+            raise SituError(*problems)
         into = self.incoming.get(type)
         out = self.outgoing.get(into.target.name)
         return fuse(into, out, (self._find(into), self._find(out)))

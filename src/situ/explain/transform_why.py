@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from situ.cli.exits import CommandError, Exit
 from situ.contexts.lookup_tables import TableLookups
 from situ.contexts.model import TableLookup
 from situ.contexts.resolve_rules import ResolvedPlace
@@ -18,7 +17,7 @@ from situ.explain.transform import PlaceExplanation, RuleCandidate, RuleCandidat
 from situ.lang.catalogue import NEVER_TRUE, UNKNOWN_NAME
 from situ.lang.expr.format import print_expression
 from situ.lang.expr.tree import FALSE, Literal
-from situ.lang.problems import Problem, nearest
+from situ.lang.problems import Problem, SituError, nearest
 from situ.model import Deployment
 
 _INDEX = re.compile(r"\[[0-9]*\]")
@@ -159,9 +158,7 @@ def _at(wanted: str, explained: TransformExplanation) -> list[tuple[PlaceExplana
             return [(each, f"{each.source}{wanted[len(path_of(each)) :]}") for each in above]
     known = sorted((names | {each.target for each in rows} | {each.source for each in rows}) - {""})
     instead = f"{explained.way.target.name} has {', '.join(known)}."
-    raise CommandError(
-        Exit.NO, UNKNOWN_NAME(kind="attribute", name=wanted, nearest=nearest(wanted, known), instead=instead)
-    )
+    raise SituError(UNKNOWN_NAME(kind="attribute", name=wanted, nearest=nearest(wanted, known), instead=instead))
 
 
 def _target(each: PlaceExplanation) -> str:

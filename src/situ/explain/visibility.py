@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from situ.bus.interface import Bus
-from situ.cli.project import LoadedProject
 from situ.event.row import Row
 from situ.event.seal import Seal, seal_of
 from situ.explain.conversion import ContextTransformer, find_context
@@ -38,6 +37,7 @@ from situ.stages.explain_visibility import (
 from situ.stages.visibility import EventVisibility
 
 if TYPE_CHECKING:
+    from situ.project.check import LoadedProject
     from situ.scopes.graph import ScopeGraph
 
 _ENVELOPE = {"specversion": "1.0", "id": "sample"}

@@ -10,7 +10,7 @@ import ipaddress
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -65,6 +65,20 @@ class CheckedProject:
     @property
     def errors(self) -> tuple[Problem, ...]:
         return tuple(problem for problem in self.problems if problem.is_error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedProject:
+    """A project without errors."""
+
+    path: Path
+    deployment: Deployment
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """Of its files, by which one sees later whether they were edited."""
+
+    @property
+    def settings(self) -> Settings:
+        return self.deployment.settings
 
 
 def check_folder(

@@ -6,24 +6,15 @@ over several lines is taken as such. Knows no bus.
 
 from __future__ import annotations
 
-import asyncio
-import os
-import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
-from situ.cli.arguments import STDIN
-from situ.cli.exits import CommandError, Exit
 from situ.event.cloudevents import event_of
-from situ.lang.catalogue import FILE_UNREADABLE, NOTHING_TO_PUBLISH
+from situ.lang.catalogue import NOTHING_TO_PUBLISH
 from situ.lang.documents.strict_json import JSON_LIMITS, read_json, to_text
 from situ.lang.problems import Location, Problem, SituError
 
-_CHUNK = 1024 * 1024
-_FORM = "situ publish Sighting --file …"
+PUBLISH_FORM = "situ publish Sighting --file …"
 _WHOLE = 64 * 1024 * 1024  # the most that is read of one value over several lines
 
 
@@ -49,36 +40,6 @@ class InputError:
     problems: tuple[Problem, ...]
 
 
-async def read_events(
-    path: str, type: str, limit: int = JSON_LIMITS.event, form: str = _FORM
-) -> AsyncIterator[list[InputEvent | InputError]]:
-    """What each line of a file is, of standard input for ``-``; as many at a time as are there.
-
-    ``type`` is that of bare data, ``form`` how one names it, ``limit`` the most bytes of an event.
-    """
-    reader = EventLineReader(path, type, limit, form)
-    with _opened(path) as file:
-        while chunk := await asyncio.to_thread(os.read, file, _CHUNK):
-            if found := reader.feed(chunk):
-                yield found
-    if found := reader.finish():
-        yield found
-
-
-@contextmanager
-def _opened(path: str) -> Iterator[int]:
-    if path == STDIN:
-        yield sys.stdin.fileno()
-        return
-    try:
-        with Path(path).open("rb") as file:
-            yield file.fileno()
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        remedy = "Look at the name; it is taken from the current folder."
-        raise CommandError(Exit.USAGE, FILE_UNREADABLE(Location(file=path), reason=reason, remedy=remedy)) from None
-
-
 @dataclass(frozen=True, slots=True)
 class _Bare:
     """Of which type data without an envelope is, and how one would say so."""
@@ -90,7 +51,7 @@ class _Bare:
 class EventLineReader:
     """Takes the bytes of a file as they come."""
 
-    def __init__(self, file: str, type: str, limit: int = JSON_LIMITS.event, form: str = _FORM) -> None:
+    def __init__(self, file: str, type: str, limit: int = JSON_LIMITS.event, form: str = PUBLISH_FORM) -> None:
         self._file, self._limit = file, limit
         self._bare = _Bare(type, form)
         self._rest = b""

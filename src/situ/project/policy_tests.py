@@ -9,8 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from situ.bus.folder_lock import private_folder
-from situ.cli.exits import CommandError, Exit
-from situ.cli.project import LoadedProject
 from situ.lang.catalogue import ENGINE_FAILED, FILE_UNREADABLE, NO_SPARK, TEST_FILE_UNFIT, UNKNOWN_POLICY
 from situ.lang.documents import parse_yaml
 from situ.lang.problems import Location, Problem, Problems, SituError, nearest
@@ -26,6 +24,7 @@ from situ.policies.policy_tests import (
     compare,
     load_policy_test,
 )
+from situ.project.check import LoadedProject
 from situ.project.folder import read_file
 from situ.project.state_folder import LOGS
 from situ.sources.model import Source, SourceKind
@@ -100,15 +99,13 @@ def _named(name: str, found: Sequence[str], opened: LoadedProject) -> Iterable[s
         file = _inside(Path(name), opened.path)
         if file not in found:
             reason, remedy = "there is no test here", f"Tests are the files `{FOLDER}/*{ENDING}` of the project."
-            raise CommandError(Exit.USAGE, FILE_UNREADABLE(Location(file=name), reason=reason, remedy=remedy))
+            raise SituError(FILE_UNREADABLE(Location(file=name), reason=reason, remedy=remedy))
         return [file]
     own = f"{FOLDER}/{name}{ENDING}"
     if own in found:
         return [own]
     tested = [PurePosixPath(file).name.removesuffix(ENDING) for file in found]
-    raise CommandError(
-        Exit.NO, UNKNOWN_POLICY(name=name, nearest=nearest(name, [*opened.deployment.policies, *tested]))
-    )
+    raise SituError(UNKNOWN_POLICY(name=name, nearest=nearest(name, [*opened.deployment.policies, *tested])))
 
 
 def _inside(file: Path, folder: Path) -> str:

@@ -8,19 +8,15 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
-from situ.bus.folder_lock import LockHolder, read_lock
+from situ.bus.folder_lock import LockHolder
 from situ.bus.interface import Bus, ConsumerState, StreamState
-from situ.cli.project import bus_of
 from situ.event.subjects import BusNames, subscription_of
-from situ.lang.problems import Problem, SituError
+from situ.lang.problems import Problem
 from situ.registry.run_metrics import METRICS_PREFIX, RunMetrics, decode_metrics
 from situ.registry.snapshots import adopted_versions, current_deployment, troubles_of
-
-if TYPE_CHECKING:
-    from situ.cli.project import LiveRun
 
 _OF = {"detect": "spark"}
 """Parts of engines that have troubles of their own, and which engines these are."""
@@ -80,20 +76,6 @@ class RunStatus:
             "edited": list(self.edited),
             "problem": self.problem.as_json() if self.problem else None,
         }
-
-
-async def read_status(live: LiveRun) -> RunStatus:
-    """Look at the run in this folder, and at the bus it uses."""
-    settings = live.settings
-    holder = read_lock(live.path)
-    nothing = RunStatus(project=settings.name, zone=settings.zone, holder=holder, edited=live.edited)
-    if settings.bus.kind == "embedded" and holder is None:
-        return nothing
-    try:
-        async with bus_of(live, "status") as bus:
-            return replace(await read_status_on_bus(bus, settings.name, holder), edited=live.edited)
-    except SituError as error:
-        return replace(nothing, problem=error.problems[0])
 
 
 async def read_status_on_bus(bus: Bus, project: str, holder: LockHolder | None = None) -> RunStatus:

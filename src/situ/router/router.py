@@ -11,14 +11,13 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from situ.bus.consumer_proxy import TAKE, ConsumerProxy
 from situ.bus.event_loop import end
 from situ.bus.failure_log import InternalErrors
 from situ.bus.interface import Bus, Serving
 from situ.bus.measurement import publish_measured
-from situ.edge.engine import EdgeEngine
 from situ.event.message import (
     CLIENT,
     CONTEXT,
@@ -29,6 +28,7 @@ from situ.event.message import (
     MESSAGE,
     RECEIVED,
     REPLY,
+    EventKey,
     Message,
     message_id,
 )
@@ -67,12 +67,13 @@ from situ.protocol.effects import (
     Timer,
     Withdraw,
 )
-from situ.protocol.messages import Connect, Disconnect, FromClient, FromRouter, FullList, Loss, Nack, Publish
+from situ.protocol.messages import Connect, DeadEvent, Disconnect, FromClient, FromRouter, FullList, Loss, Nack, Publish
 from situ.protocol.permissions import may_be_answered
 from situ.protocol.router_machine import leave, step
 from situ.protocol.router_state import RouterState
 from situ.protocol.wire import CLIENT_KINDS, Malformed, decode_from_client, encode, session_of
 from situ.quality.measurement.meter import MeasuredPublishers
+from situ.quality.measurement.panes import Pane
 from situ.quality.model.shapes import Shape
 from situ.registry import Registry
 from situ.registry.snapshots import (
@@ -91,11 +92,28 @@ from situ.router.queries import ClientQueries
 from situ.routing.model import ROOT
 
 
+class LocalEngine(Protocol):
+    """An engine in the same process, as far as a router knows it."""
+
+    on_measured: Callable[[tuple[Pane, ...], int], None] | None
+
+    async def take(
+        self, key: EventKey, count: int, body: bytes, received: int
+    ) -> asyncio.Future[tuple[DeadEvent, ...]]:
+        """Take a message in; the future is done when it is stored, with those of its events that are dead letters."""
+
+    def offer(self, deployment: Deployment) -> None:
+        """A deployment that is about to be in force."""
+
+    def measure(self, whom: MeasuredPublishers) -> None:
+        """Measure the events of these publishers."""
+
+
 class IngressStore:
     """Of one router. What came of it is put to ``tell`` when it is known."""
 
     def __init__(
-        self, bus: Bus, router: str, engine: EdgeEngine | None, tell: Callable[[Stored | StoreFailed], None]
+        self, bus: Bus, router: str, engine: LocalEngine | None, tell: Callable[[Stored | StoreFailed], None]
     ) -> None:
         self._bus = bus
         self._names = BusNames(bus.zone)
@@ -177,7 +195,7 @@ class Router:
         registry: Registry,
         *,
         folder: Path = Path(),
-        engine: EdgeEngine | None = None,
+        engine: LocalEngine | None = None,
         router: str = "r1",
         limits: QueueLimits | None = None,
     ) -> None:

@@ -11,18 +11,23 @@ from situ.cli.options import Json, Project, Quiet, begin
 
 if TYPE_CHECKING:
     from situ.cli.output import Output
-    from situ.cli.project import LoadedProject
     from situ.contexts.transform.transformation import Transformation
     from situ.explain.conversion import ContextConversions
     from situ.explain.transform import ConvertedSample, TransformExplanation
     from situ.model import Deployment
+    from situ.project.check import LoadedProject
     from situ.project.event_files import InputEvent
 
 
 def context_completion(incomplete: str) -> list[str]:
-    from situ.explain.conversion import context_names
+    """The contexts here, for the completion of shells: nothing rather than a complaint."""
+    from situ.cli.project import open_project
 
-    return [name for name in context_names() if name.startswith(incomplete)]
+    try:
+        names = sorted(open_project(None).deployment.contexts.by_id)
+    except (CommandError, OSError):
+        return []
+    return [name for name in names if name.startswith(incomplete)]
 
 
 def explain_context(

@@ -12,9 +12,9 @@ from situ.cli.options import Json, Project, Quiet, begin
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from situ.cli.project import LoadedProject
     from situ.explain.policy_match import DetectionExplanation, MissExplanation
     from situ.policies.model import Policy
+    from situ.project.check import LoadedProject
     from situ.project.policy_tests import PolicyTestResult
 
 
@@ -121,7 +121,7 @@ def explain_detection(
     async def look() -> tuple[Policy, DetectionExplanation]:
         live = find_run(project, output)
         async with bus_of(live, "explain") as bus:
-            return await matches.detected_in_log(bus, live, await fetch_deployment(bus), id)
+            return await matches.detected_in_log(bus, live.path, await fetch_deployment(bus), id)
 
     if test:
         opened = open_project(project)
@@ -177,7 +177,7 @@ def explain_miss(
         async with bus_of(live, "explain") as bus:
             deployment = await fetch_deployment(bus)
             asked = matches.policy_of(deployment, policy)
-            return asked, await matches.missed_in_log(bus, live, deployment, asked, bindings, time)
+            return asked, await matches.missed_in_log(bus, live.path, deployment, asked, bindings, time)
 
     if test:
         opened = open_project(project)
@@ -191,10 +191,11 @@ def explain_miss(
 
 
 def _tested(opened: LoadedProject, name: str) -> PolicyTestResult:
-    from situ.project.policy_tests import find_tests, run_tests
+    from situ.cli.project import find_named_tests
+    from situ.project.policy_tests import run_tests
 
     # As a run would take the events: what is late, or not decided when the clock stops, is explained as such.
-    [tested] = run_tests(opened, find_tests(opened, [name]), engine="edge")
+    [tested] = run_tests(opened, find_named_tests(opened, [name]), engine="edge")
     return tested
 
 

@@ -407,13 +407,13 @@ def run_policy_tests(
       situ test policies/night-watch.test.yaml --engine reference
     """
     from situ.cli.progress import progress
-    from situ.cli.project import open_project
+    from situ.cli.project import find_named_tests, open_project
     from situ.cli.render.policy_tests import show_tests, tests_as_json
-    from situ.project.policy_tests import find_tests, run_tests
+    from situ.project.policy_tests import run_tests
 
     output = begin(context, json=as_json, quiet=quiet)
     opened = open_project(project)
-    files = find_tests(opened, names or ())
+    files = find_named_tests(opened, names or ())
     with progress(f"Testing on {engine}", shown=output.has_terminal):
         tested = run_tests(opened, files, engine=engine)
     output.answer(

@@ -163,7 +163,8 @@ async def _publish(
 
 
 async def _given(data: str, file: str, type: str, limit: int) -> AsyncIterator[list[InputEvent | InputError]]:
-    from situ.project.event_files import EventLineReader, read_events
+    from situ.cli.arguments import read_events
+    from situ.project.event_files import EventLineReader
 
     if file:
         async for given in read_events(file, type, limit):

@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 import typer
 
-from situ.app.replay import ReplayedSituation, ReplayOutcome, events_at, replay_policies
-from situ.bus.interface import Bus
-from situ.cli.arguments import STDIN, read_file
+from situ.cli.arguments import STDIN
 from situ.cli.commands.explain_policy import policy_completion
 from situ.cli.exits import CommandError, Exit
 from situ.cli.options import Json, Project, Quiet, begin
-from situ.cli.output import Output
-from situ.cli.progress import Advance, progress
-from situ.cli.project import LiveRun, ProjectLocation, bus_of
-from situ.event.instants import print_instant
-from situ.event.row import Row
-from situ.explain.policy import find_policy
-from situ.lang.problems import Problem, Problems, SituError
-from situ.model import Deployment
-from situ.policies.lifecycle import situation_sentence
-from situ.policies.load import PolicyFile, load_policies
-from situ.policies.model import Policy
-from situ.registry.snapshots import fetch_deployment
 
 if TYPE_CHECKING:
-    from situ.app.replay import ReplayedDelivery
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from situ.app.replay import ReplayedDelivery, ReplayedSituation, ReplayOutcome
+    from situ.bus.interface import Bus
+    from situ.cli.output import Output
     from situ.cli.progress import Advance
-    from situ.cli.project import LiveRun, LoadedProject
+    from situ.cli.project import LiveRun, ProjectLocation
+    from situ.event.row import Row
     from situ.lang.problems import Problem
+    from situ.model import Deployment
+    from situ.policies.model import Policy
+    from situ.project.check import LoadedProject
 
 
 ENDING = ".dpl"
@@ -52,9 +44,13 @@ class ReplayedDetections:
     warnings: tuple[Problem, ...] = ()
 
     def sentence(self, each: ReplayedSituation) -> str:
+        from situ.policies.lifecycle import situation_sentence
+
         return situation_sentence(self.policies[each.policy], each.bindings)
 
     def as_json(self) -> dict[str, Any]:
+        from situ.event.instants import print_instant
+
         tally = self.outcome.tally
         return {
             "situations": [self._as_json(each) for each in self.outcome.situations],
@@ -71,6 +67,8 @@ class ReplayedDetections:
         }
 
     def _as_json(self, each: ReplayedSituation) -> dict[str, Any]:
+        from situ.event.instants import print_instant
+
         return {
             "situation": each.id,
             "policy": each.policy,
@@ -88,6 +86,11 @@ def replay_detection(
     output: Output, live: LiveRun, names: Sequence[str], since: datetime, until: datetime | None, *, verbose: bool
 ) -> Exit:
     """The command: ends with 1 if nothing was detected."""
+    import asyncio
+    from datetime import UTC, datetime
+
+    from situ.cli.progress import progress
+
     with progress("Replaying", shown=output.has_terminal) as advance:
         found = asyncio.run(_replayed(live, names, since, until or datetime.now(UTC), verbose, advance))
     if found.warnings and not output.quiet:
@@ -105,6 +108,8 @@ def replay_detection(
 async def _replayed(
     live: LiveRun, names: Sequence[str], since: datetime, until: datetime, verbose: bool, advance: Advance | None
 ) -> ReplayedDetections:
+    from situ.cli.project import bus_of
+
     async with bus_of(live, "replay") as bus:
         return await replay_over_log(bus, live, names, since, until, verbose=verbose, advance=advance)
 
@@ -120,6 +125,9 @@ async def replay_over_log(
     advance: Advance | None = None,
 ) -> ReplayedDetections:
     """What these policies, by name or from files, would have detected of what was stored in this time."""
+    from situ.app.replay import events_at, replay_policies
+    from situ.registry.snapshots import fetch_deployment
+
     deployment = await fetch_deployment(bus)
     policies, warnings = policies_of(names, deployment)
     outcome = await replay_policies(bus, place.path, deployment, tuple(policies.values()), since, until, advance)
@@ -132,6 +140,11 @@ async def replay_over_log(
 
 def policies_of(names: Sequence[str], deployment: Deployment) -> tuple[dict[str, Policy], tuple[Problem, ...]]:
     """Policies in force by name, and those of files as if they were part of the deployment; with warnings."""
+    from situ.cli.arguments import read_file
+    from situ.explain.policy import find_policy
+    from situ.lang.problems import Problems, SituError
+    from situ.policies.load import PolicyFile, load_policies
+
     files = [name for name in dict.fromkeys(names) if name == STDIN or "/" in name or name.endswith(ENDING)]
     found = {name: find_policy(name, deployment) for name in names if name not in files}
     problems = Problems()
@@ -285,7 +298,8 @@ async def _replay(
     deliveries: Deliveries,
     advance: Advance | None,
 ) -> None:
-    from situ.app.replay import log_range, plan_for, replay_in_process
+    from situ.app.replay import plan_for, replay_in_process
+    from situ.bus.interface import log_range
     from situ.cli.project import bus_of
     from situ.project.status import running_engine
     from situ.registry.snapshots import fetch_deployment

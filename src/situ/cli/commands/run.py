@@ -12,7 +12,9 @@ from situ.cli.options import Json, Project, Quiet, begin
 if TYPE_CHECKING:
     from situ.app.run import RunProcess
     from situ.cli.output import Shown
+    from situ.cli.project import LiveRun
     from situ.cli.render.run import RunView
+    from situ.project.status import RunStatus
 
 
 def run(
@@ -114,11 +116,10 @@ def status(context: typer.Context, project: Project = None, as_json: Json = Fals
     from situ.app.action_queue import ActionQueue, count_actions
     from situ.cli.project import find_run
     from situ.cli.render.status import suspended_declarations
-    from situ.project.status import read_status
 
     output = begin(context, json=as_json, quiet=quiet)
     live = find_run(project, output)
-    found = asyncio.run(read_status(live))
+    found = asyncio.run(_read_status(live))
     actions = count_actions(ActionQueue(live.path))
     lost = suspended_declarations(live) if found.running else ()
 
@@ -134,3 +135,24 @@ def status(context: typer.Context, project: Project = None, as_json: Json = Fals
     if found.problem is not None:
         return Exit.UNREACHABLE
     return Exit.DONE if found.running else Exit.NO
+
+
+async def _read_status(live: LiveRun) -> RunStatus:
+    """Look at the run in this folder, and at the bus it uses."""
+    from dataclasses import replace
+
+    from situ.bus.folder_lock import read_lock
+    from situ.cli.project import bus_of
+    from situ.lang.problems import SituError
+    from situ.project.status import RunStatus, read_status_on_bus
+
+    settings = live.settings
+    holder = read_lock(live.path)
+    nothing = RunStatus(project=settings.name, zone=settings.zone, holder=holder, edited=live.edited)
+    if settings.bus.kind == "embedded" and holder is None:
+        return nothing
+    try:
+        async with bus_of(live, "status") as bus:
+            return replace(await read_status_on_bus(bus, settings.name, holder), edited=live.edited)
+    except SituError as error:
+        return replace(nothing, problem=error.problems[0])

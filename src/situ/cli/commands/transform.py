@@ -65,8 +65,9 @@ async def _transform(output: Output, passage: ContextTransformer, file: str, typ
     """Transform all there is; how many could not be."""
     from dataclasses import replace
 
+    from situ.cli.arguments import read_events
     from situ.lang.problems import Location
-    from situ.project.event_files import InputError, read_events
+    from situ.project.event_files import InputError
 
     failed = 0
     async for given in read_events(file, type, limit, "situ transform --type Sighting …"):
