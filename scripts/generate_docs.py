@@ -1,5 +1,7 @@
 """Write the generated pages of the documentation; with ``--check`` only say which of them would change.
 
+One page is generated in part: what is between its markers. Both ways, paths of the source that a page names must exist.
+
 Everything generated follows from the code alone: the same code gives the same bytes on every machine.
 """
 
@@ -9,12 +11,13 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from reference import commands, errors, files, functions, picture
+from reference import commands, errors, files, functions, packages, paths, picture
 
 DOCS = Path(__file__).parents[1] / "docs"
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "images/check.svg": picture.page,
+    packages.PAGE: packages.page,
     "reference/commands.md": commands.page,
     "reference/errors.md": errors.page,
     "reference/files.md": files.page,
@@ -29,7 +32,10 @@ def main(arguments: list[str]) -> int:
     stale = [name for name, page in PAGES.items() if not _is_current(DOCS / name, page(), write=not arguments)]
     for name in stale:
         print(f"docs/{name}: {'stale, run `make docs`' if arguments else 'written'}")
-    return 1 if stale and arguments else 0
+    missing = list(paths.missing())
+    for each in missing:
+        print(each)
+    return 1 if missing or (stale and arguments) else 0
 
 
 def _is_current(path: Path, text: str, *, write: bool) -> bool:

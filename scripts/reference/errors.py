@@ -53,7 +53,7 @@ def page() -> str:
     groups: dict[str, list[Code]] = {prefix: [] for prefix in PREFIXES}
     for name in sorted(CODES):
         groups[_prefix(name)].append(CODES[name])
-    parts = [head("Errors", "src/situ/catalogue/"), _INTRODUCTION, _overview(groups)]
+    parts = [head("Errors", "src/situ/lang/catalogue/"), _INTRODUCTION, _overview(groups)]
     for prefix, codes in groups.items():
         if codes:
             title, about = PREFIXES[prefix]

@@ -52,7 +52,7 @@ _LONGEST = 300
 
 
 def page() -> str:
-    parts = [head("Functions", "src/situ/expr/functions/"), _INTRODUCTION, _overview()]
+    parts = [head("Functions", "src/situ/lang/expr/functions/"), _INTRODUCTION, _overview()]
     groups = {each.group for each in FUNCTIONS.values()} | {group for _, group, _ in FORMS}
     if unknown := groups - GROUPS.keys():
         raise ValueError(f"groups without a place on the page: {sorted(unknown)}")
