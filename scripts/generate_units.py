@@ -11,7 +11,7 @@ from pathlib import Path
 
 from situ.lang.units import Atom, UnknownUnit, atom_from_pint, names_of_pint
 
-TABLE = Path(__file__).parents[1] / "src" / "situ" / "unit_table.py"
+TABLE = Path(__file__).parents[1] / "src" / "situ" / "lang" / "unit_table.py"
 
 _PREFIXES = {
     "symbols": "p n µ u m c d h k M G T P".split(),

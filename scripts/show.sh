@@ -38,7 +38,7 @@ show() {
 
 . scripts/await.sh
 
-runs() { grep -q 'situ.app: running' .situ/logs/situ.log; }
+runs() { grep -q 'situ.host: running' .situ/logs/situ.log; }
 
 # beside FILE COMMAND: the command in another terminal, so to speak, as soon as the project runs.
 beside() {

@@ -439,7 +439,7 @@ class TestScopes:
 
 class TestFormats:
     def test_the_known_formats_are_the_migrations(self) -> None:
-        folder = Path(situ.registry.upgrade.__file__).parent / "migrations" / "versions"
+        folder = Path(situ.registry.database.__file__).parent / "migrations" / "versions"
         assert tuple(sorted(file.stem[1:5] for file in folder.glob("r*.py"))) == FORMATS
 
     def test_an_empty_database_gets_the_tables_of_this_release(

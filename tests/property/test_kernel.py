@@ -131,7 +131,7 @@ def test_looking_at_few_events_and_few_candidates_at_a_time_changes_nothing(monk
 
 def test_looking_texts_and_causes_up_at_once_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(identities, "FEW", 0)
-    monkeypatch.setattr(causes, "FEW", 0)
+    monkeypatch.setattr(causes, "FEW_REFERENCES", 0)
     for seed in range(3000, 3060):
         assert_equal(generate(seed), random.Random(seed))
 

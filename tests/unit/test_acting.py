@@ -58,7 +58,7 @@ def test_requests_are_found_among_other_events() -> None:
 
 
 def test_a_key_that_would_leave_its_folder_is_none(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.ERROR, "situ.app"):
+    with caplog.at_level(logging.ERROR, "situ.host"):
         assert [each.key for each in requests_in(stored(row("../../x"), row("d1-0.1")))] == ["d1-0.1"]
     assert "../../x" in caplog.text
 

@@ -22,7 +22,7 @@ from situ.lang.problems import Code, Severity, define
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src" / "situ"
 TESTS = ROOT / "tests"
-NAMES = {value.code: name for name, value in vars(situ.catalogue).items() if isinstance(value, Code)}
+NAMES = {value.code: name for name, value in vars(situ.lang.catalogue).items() if isinstance(value, Code)}
 # These tests are about the catalogue and its page; that a code stands in them shows nothing about the product.
 ABOUT_CODES = ("test_catalogue.py", "test_docs_reference.py")
 # A problem as people read it (`error P103: …`, `because X102: …`), as one line (`file:1:2: P103 …`), or as JSON.
@@ -87,8 +87,8 @@ def test_numbers_say_how_severe_a_problem_is() -> None:
 
 def test_every_module_of_the_catalogue_is_part_of_it() -> None:
     """A code in a module that is left out would be missing from the pages and from ``situ explain code``."""
-    modules = {path.stem for path in (SOURCES / "catalogue").glob("[a-z]*.py")}
-    imported = ast.parse((SOURCES / "catalogue" / "__init__.py").read_text()).body
+    modules = {path.stem for path in (SOURCES / "lang" / "catalogue").glob("[a-z]*.py")}
+    imported = ast.parse((SOURCES / "lang" / "catalogue" / "__init__.py").read_text()).body
     assert {f"situ.lang.catalogue.{name}" for name in modules} == {
         node.module for node in imported if isinstance(node, ast.ImportFrom)
     }

@@ -234,7 +234,7 @@ def _environment_of(step: ActionStep) -> list[str]:
 # most are under way to each host, and one that waits for its next try takes no place. What cannot be done is kept and
 # can be looked at (:mod:`situ.app.action_queue`).
 
-log = logging.getLogger("situ.app.action_worker")
+log = logging.getLogger("situ.host.acting")
 
 _MARK = ACTION.name.encode()
 _TROUBLE = 2.0  # seconds to wait when the bus, the registry or the disk does not answer
