@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,19 @@ finally:
 
 HEAVY = {"alembic", "numpy", "pandas", "pint", "pyarrow", "pydantic", "pyspark", "sqlalchemy"}
 LANGUAGES = {"lark", "sqlglot", "yaml"}
-OWN = {"situ.model", "situ.expr", "situ.interpretation", "situ.situation", "situ.project", "situ.registry"}
+PARTS = {"situ.contexts", "situ.policies", "situ.quality", "situ.routing", "situ.scopes"}
+OWN = PARTS | {
+    "situ.app",
+    "situ.bus",
+    "situ.explain",
+    "situ.lang.documents",
+    "situ.lang.expr",
+    "situ.model",
+    "situ.project",
+    "situ.registry",
+    "situ.stages",
+}
+RUNNING = {"situ.edge", "situ.explain", "situ.routing.routing_table", "situ.spark", "situ.stages.detect"}
 
 
 def loaded_by(*arguments: str) -> set[str]:
@@ -52,18 +65,34 @@ def test_help_and_version_load_nothing_but_the_command_line(command: str) -> Non
     assert not others & modules, "no command is loaded to say what commands there are"
 
 
+def test_the_modules_of_commands_load_nothing_before_they_are_called() -> None:
+    modules = sorted({place.partition(":")[0] for place, _ in COMMANDS.values()})
+    program = f"import json, sys, {', '.join(modules)}; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
+    loaded = set(json.loads(done.stdout))
+    assert loaded >= set(modules)
+    assert not loaded & (HEAVY | LANGUAGES | OWN | {"rich", "asyncio", "nats"})
+
+
+@pytest.mark.parametrize("name", sorted(OWN | RUNNING))
+def test_what_must_not_be_loaded_is_called_so(name: str) -> None:
+    """A name that nothing has any more would be found nowhere, and guard nothing."""
+    found = find_spec(name)
+    assert found is not None and found.origin is not None
+
+
 def test_check_loads_what_declarations_mean_and_nothing_that_runs_them() -> None:
     loaded = loaded_by("check", "--project", str(EXAMPLE))
     assert "situ.project.check" in loaded
     assert not loaded & HEAVY
-    assert not loaded & {"asyncio", "nats", "situ.stages.detect.detection_plan", "situ.routing.routing_table"}
+    assert not loaded & (RUNNING | {"asyncio", "nats"})
 
 
 def test_status_loads_neither_declarations_nor_the_database(tmp_path: Path) -> None:
     (tmp_path / "situ.yaml").write_text("version: 1\nname: idle\n")
     loaded = loaded_by("status", "--project", str(tmp_path))
     assert "situ.project.status" in loaded
-    assert not loaded & (HEAVY | {"lark", "sqlglot", "nats", "situ.model", "situ.interpretation", "situ.situation"})
+    assert not loaded & (HEAVY | PARTS | {"lark", "sqlglot", "nats", "situ.model", "situ.stages", "situ.explain"})
 
 
 @pytest.mark.parametrize("name", COMMANDS)

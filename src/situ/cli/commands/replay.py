@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 import typer
 
-from situ.cli.arguments import STDIN
 from situ.cli.commands.explain_policy import policy_completion
 from situ.cli.exits import CommandError, Exit
 from situ.cli.options import Json, Project, Quiet, begin
@@ -140,7 +139,7 @@ async def replay_over_log(
 
 def policies_of(names: Sequence[str], deployment: Deployment) -> tuple[dict[str, Policy], tuple[Problem, ...]]:
     """Policies in force by name, and those of files as if they were part of the deployment; with warnings."""
-    from situ.cli.arguments import read_file
+    from situ.cli.arguments import STDIN, read_file
     from situ.explain.policy import find_policy
     from situ.lang.problems import Problems, SituError
     from situ.policies.load import PolicyFile, load_policies
@@ -227,7 +226,7 @@ def replay(
     """
     import asyncio
 
-    from situ.cli.arguments import read_moment
+    from situ.cli.arguments import STDIN, read_moment
     from situ.cli.progress import progress
     from situ.cli.project import find_run, open_project
 
@@ -347,8 +346,11 @@ class Deliveries:
     """Counts what each subscription would get and writes it where it was asked for."""
 
     def __init__(self, out: str, output: Output) -> None:
+        from situ.cli.arguments import STDIN
+
         self.counts: Counter[str] = Counter()
         self._out = out
+        self._to_output = out == STDIN
         self._output = output
         self._files: dict[str, BinaryIO] = {}
         self._stack = ExitStack()
@@ -361,7 +363,7 @@ class Deliveries:
 
     def add(self, deliveries: list[ReplayedDelivery]) -> None:
         self.counts.update(each.subscription for each in deliveries)
-        if self._out == STDIN:
+        if self._to_output:
             lines = (f'{{"subscription":"{each.subscription}","event":{each.line.decode()}}}\n' for each in deliveries)
             self._output.text("".join(lines))
         elif self._out:
