@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "situ"
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 
-RINGS, OVERLAY, SPARK, PINT, PURE = (contract["name"] for contract in CONTRACTS)
+RINGS, LANGUAGE, PROTOCOL, SPARK, PINT, PURE, *_ = NAMES = [contract["name"] for contract in CONTRACTS]
+DOORS = [contract for contract in CONTRACTS if contract["type"] == "protected"]
 
 
 def broken_contracts(tree: Path) -> set[str]:
@@ -29,8 +31,8 @@ def broken_contracts(tree: Path) -> set[str]:
         capture_output=True,
         text=True,
     )
-    verdicts = {name: verdict for name in (RINGS, OVERLAY, SPARK, PINT, PURE) for verdict in verdicts_on(name, answer)}
-    assert verdicts.keys() == {RINGS, OVERLAY, SPARK, PINT, PURE}, answer.stdout + answer.stderr
+    verdicts = {name: verdict for name in NAMES for verdict in verdicts_on(name, answer)}
+    assert verdicts.keys() == set(NAMES), answer.stdout + answer.stderr
     broken = {name for name, verdict in verdicts.items() if verdict == "BROKEN"}
     assert (answer.returncode != 0) == bool(broken)
     return broken
@@ -69,22 +71,30 @@ def test_the_real_tree_keeps_all_contracts() -> None:
 @pytest.mark.parametrize(
     ("importer", "imported", "contract"),
     [
-        pytest.param("situ.lang.units", "situ.project.read", RINGS, id="core-imports-surface"),
-        pytest.param("situ.expr.planted", "situ.spark.session", RINGS, id="core-imports-engine"),
-        pytest.param("situ.bus.file_log", "situ.cli.main", RINGS, id="engine-imports-surface"),
-        pytest.param("situ.spark.dispatch", "situ.stages.plan", RINGS, id="pipeline-imports-edge"),
-        pytest.param("situ.stages.plan", "situ.spark.dispatch", RINGS, id="edge-imports-pipeline"),
-        pytest.param("situ.registry.store", "situ.spark.dispatch", RINGS, id="registry-imports-pipeline"),
+        pytest.param("situ.lang.expr.planted", "situ.project.check", RINGS, id="core-imports-surface"),
+        pytest.param("situ.lang.expr.planted", "situ.spark.session", RINGS, id="core-imports-engine"),
+        pytest.param("situ.bus.file_log", "situ.app.run", RINGS, id="engine-imports-surface"),
+        pytest.param("situ.spark.dispatch", "situ.edge.engine", RINGS, id="spark-imports-edge"),
+        pytest.param("situ.edge.engine", "situ.spark.session", RINGS, id="edge-imports-spark"),
+        pytest.param("situ.router.router", "situ.edge.engine", RINGS, id="router-imports-edge"),
+        pytest.param("situ.client.client", "situ.router.router", RINGS, id="client-imports-router"),
+        pytest.param("situ.registry.store", "situ.spark.session", RINGS, id="registry-imports-spark"),
+        pytest.param("situ.stages.plan", "situ.bus.interface", RINGS, id="stage-imports-bus"),
+        pytest.param("situ.project.check", "situ.explain.policy", RINGS, id="project-imports-explanations"),
+        pytest.param("situ.explain.policy", "situ.app.replay", RINGS, id="explanation-imports-app"),
         pytest.param("situ.policies.plan", "situ.scopes.graph", RINGS, id="sideways-between-parts"),
-        pytest.param("situ.routing.index", "situ.quality.match.pools", RINGS, id="sideways-between-other-parts"),
-        pytest.param("situ.scopes.graph", "situ.protocol.router_machine", RINGS, id="part-imports-overlay"),
-        pytest.param("situ.quality.match.pools", "situ.model", RINGS, id="part-imports-deployment"),
-        pytest.param("situ.types.planted", "situ.routing.index", RINGS, id="foundation-imports-part"),
-        pytest.param("situ.lang.problems", "situ.lang.catalogue", RINGS, id="errors-know-no-codes"),
         pytest.param(
-            "situ.protocol.router_machine", "situ.interpretation.plan", OVERLAY, id="overlay-imports-interpretation"
+            "situ.routing.filter_index", "situ.quality.shaping.shaper", RINGS, id="sideways-between-other-parts"
         ),
-        pytest.param("situ.protocol.router_machine", "situ.policies.plan", OVERLAY, id="overlay-imports-situation"),
+        pytest.param("situ.scopes.graph", "situ.protocol.router_machine", RINGS, id="part-imports-protocol"),
+        pytest.param("situ.quality.match.pools", "situ.model", RINGS, id="part-imports-model"),
+        pytest.param("situ.model.deployment", "situ.stages.plan", RINGS, id="model-imports-stage"),
+        pytest.param("situ.lang.expr.planted", "situ.routing.filter", RINGS, id="language-imports-part"),
+        pytest.param("situ.lang.documents.nodes", "situ.event.row", RINGS, id="language-imports-events"),
+        pytest.param("situ.lang.problems", "situ.lang.catalogue", LANGUAGE, id="problems-know-no-codes"),
+        pytest.param("situ.lang.types.model", "situ.lang.expr.tree", LANGUAGE, id="types-know-no-expressions"),
+        pytest.param("situ.protocol.router_machine", "situ.contexts.table", PROTOCOL, id="protocol-imports-contexts"),
+        pytest.param("situ.protocol.router_machine", "situ.policies.plan", PROTOCOL, id="protocol-imports-policies"),
     ],
 )
 def test_a_planted_import_of_ours_is_found(tree: Path, importer: str, imported: str, contract: str) -> None:
@@ -99,13 +109,14 @@ def test_a_planted_import_of_ours_is_found(tree: Path, importer: str, imported: 
         pytest.param("situ.lang.units", "import pyspark", SPARK, id="spark-in-core"),
         pytest.param("situ.bus.file_log", "from pyspark.sql import Row", SPARK, id="spark-in-another-engine"),
         pytest.param("situ.cli.planted", "def late():\n    import pyspark.sql", SPARK, id="spark-in-a-function"),
-        pytest.param("situ.expr.planted", "from pint import Unit", PINT, id="pint-outside-units"),
-        pytest.param("situ.types.planted", "import socket", PURE, id="network-in-core"),
+        pytest.param("situ.lang.expr.planted", "from pint import Unit", PINT, id="pint-outside-units"),
+        pytest.param("situ.lang.types.planted", "import socket", PURE, id="network-in-core"),
         pytest.param("situ.lang.problems", "from time import monotonic", PURE, id="clock-in-core"),
         pytest.param("situ.protocol.router_machine", "import asyncio", PURE, id="event-loop-in-core"),
         pytest.param("situ.quality.match.pools", "import random", PURE, id="chance-in-core"),
-        pytest.param("situ.expr.planted", "import urllib.request", PURE, id="submodule-in-core"),
+        pytest.param("situ.lang.expr.planted", "import urllib.request", PURE, id="submodule-in-core"),
         pytest.param("situ.surprise", "", RINGS, id="module-without-a-place"),
+        pytest.param("situ.lang.surprise", "", LANGUAGE, id="module-of-the-language-without-a-place"),
     ],
 )
 def test_a_planted_foreign_import_is_found(tree: Path, importer: str, line: str, contract: str) -> None:
@@ -113,22 +124,45 @@ def test_a_planted_foreign_import_is_found(tree: Path, importer: str, line: str,
     assert broken_contracts(tree) == {contract}
 
 
+def test_rooms_behind_a_front_door_are_found_of_every_package(tree: Path) -> None:
+    """All at once: an import of one room of each package, from the top of the tree, breaks each of these contracts."""
+    for contract in DOORS:
+        room = contract["protected_modules"][-1]
+        plant(tree, "situ.cli.planted" if room != "situ.cli" else "situ.control.planted", f"import {room}")
+    assert broken_contracts(tree) == {contract["name"] for contract in DOORS}
+
+
+def test_no_room_is_named_as_a_door() -> None:
+    """What a package's docstring offers to others can be imported by them."""
+    rooms = {room for contract in DOORS for room in contract["protected_modules"]} - {"situ.cli"}
+    offered = {
+        f"situ.{door.parent.name}.{name}"
+        for door in SOURCE.glob("*/__init__.py")
+        for name in re.findall(r"`([\w.]+)`", door.read_text().partition("Front door:")[2])
+    }
+    assert "situ.router.router.Router" in offered
+    assert {name for name in offered if any(f"{name}.".startswith(f"{room}.") for room in rooms)} == set()
+
+
 def test_what_the_rings_allow_is_not_found(tree: Path) -> None:
-    for imported in ("situ.routing.index", "situ.scopes.graph", "situ.quality.match.pools", "situ.project.read"):
-        plant(tree, imported, "import situ.lang.problems")
-    for part in ("subscription.index", "visibility.graph", "quality.skyline"):
-        plant(tree, "situ.protocol.router_machine", f"import situ.{part}")
-    plant(tree, "situ.model", "import situ.protocol.router_machine")
-    plant(tree, "situ.registry.store", "import sqlite3, situ.model")
-    plant(tree, "situ.spark.planted", "import time, pyspark.sql, situ.registry.store")
-    plant(tree, "situ.edge.planted", "import asyncio, situ.registry.store")
-    plant(tree, "situ.cli.planted", "import situ.project.read, situ.spark.planted")
+    for imported in ("routing.filter_index", "scopes.graph", "quality.shaping.shaper", "project.check"):
+        plant(tree, f"situ.{imported}", "import situ.lang.problems")
+    for part in ("routing.filter_index", "scopes.graph", "quality.shaping.shaper", "settings"):
+        plant(tree, "situ.protocol.planted", f"import situ.{part}")
+    plant(tree, "situ.stages.planted", "import situ.protocol.router_machine, situ.contexts.table, situ.policies.plan")
+    plant(tree, "situ.registry.store", "import sqlite3, situ.model, situ.stages.plan")
+    plant(tree, "situ.spark.planted", "import time, pyspark.sql, situ.registry.store, situ.spark.dispatch")
+    for engine in ("client", "router", "edge"):
+        plant(tree, f"situ.{engine}.planted", "import asyncio, situ.registry.store, situ.bus.interface")
+    plant(tree, "situ.explain.planted", "import time, situ.project.check, situ.edge.engine")
+    plant(tree, "situ.app.planted", "import situ.explain.policy, situ.router.router, situ.edge.engine")
+    plant(tree, "situ.cli.planted", "import situ.project.check, situ.spark.planted, situ.app.planted")
     assert broken_contracts(tree) == set()
 
 
 # ── what an import check cannot see ───────────────────────────────────────────────────────────────
 
-OUTSIDE_THE_CORE = {rule.split()[0].split(".")[1] for rule in CONTRACTS[-1]["ignore_imports"]}
+OUTSIDE_THE_CORE = {rule.split()[0].split(".")[1] for rule in CONTRACTS[NAMES.index(PURE)]["ignore_imports"]}
 IMPURE_CALLS = {"open", "print", "input", "datetime.now", "datetime.today", "datetime.utcnow", "date.today"}
 
 
@@ -147,7 +181,8 @@ def core_modules() -> list[Path]:
 
 def test_the_core_calls_neither_files_nor_terminal_nor_clock() -> None:
     modules = core_modules()
-    assert SOURCE / "errors.py" in modules
+    assert SOURCE / "lang" / "problems.py" in modules
+    assert SOURCE / "stages" / "interpret.py" in modules
     assert {str(file): found for file in modules if (found := impure_calls(file.read_text()))} == {}
 
 
