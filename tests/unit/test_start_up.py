@@ -78,7 +78,8 @@ def test_the_modules_of_commands_load_nothing_before_they_are_called() -> None:
 def test_what_must_not_be_loaded_is_called_so(name: str) -> None:
     """A name that nothing has any more would be found nowhere, and guard nothing."""
     found = find_spec(name)
-    assert found is not None and found.origin is not None
+    assert found is not None
+    assert found.origin is not None
 
 
 def test_check_loads_what_declarations_mean_and_nothing_that_runs_them() -> None:
