@@ -1,10 +1,7 @@
-"""What is asked of a run that is no event: requests, kept as files below ``.situ/actions`` until they are done.
+"""The requests for actions of one project, kept as files below ``.situ/actions`` until they are done.
 
-``waiting`` holds those to be done, ``failed`` those that were given up, ``again`` failed ones that somebody wants tried
-once more, ``tried`` what became so far of those that wait; ``cursor.json`` says how far the root log was read. A
-request that waits is written once and taken away once, by whoever does it or drops it, and never written in between.
-Whoever looks needs no run for it. Nothing of a request is secret: what the environment says is put in when it is done,
-and kept nowhere.
+`ActionRequest` is one request, `ActionQueue` the folder: the worker keeps, notes, fails and drops requests there.
+`QueuedAction` and the functions behind it are the same files as commands list them; they need no run.
 """
 
 from __future__ import annotations
@@ -20,6 +17,14 @@ from typing import Any
 
 from situ.bus.folder_lock import STATE, private_folder
 from situ.lang.problems import Problem
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Files. ``waiting`` holds requests to be done, ``failed`` those that were given up, ``again`` failed ones that somebody
+# wants tried once more, ``tried`` what became so far of those that wait; ``cursor.json`` says how far the root log was
+# read.
+#
+# A request that waits is written once and removed once, by whoever does it or drops it, and never written in between.
+# Nothing in it is secret: values of the environment are put in when it is done, and kept nowhere.
 
 ACTIONS = STATE / "actions"
 WAITING, FAILED, AGAIN, TRIED = "waiting", "failed", "again", "tried"
@@ -231,7 +236,7 @@ def _read(file: Path) -> ActionRequest | None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Actions that wait or failed, as commands speak of them: from the files of the project, whoever runs.
+# The queue as commands show it: read from the files of the project, whether or not there is a run.
 
 
 @dataclass(frozen=True, slots=True)

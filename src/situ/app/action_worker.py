@@ -1,7 +1,8 @@
-"""``.situ/logs/actions.log``: what policies log, each line once, whatever breaks.
+"""Does what policies ask for that is no event: webhooks, lines of the action log, policies deleted or suspended.
 
-A line ends with the key of its request, and counts when it ends at all. So a request that is still kept when a process
-begins is either in the file, whole, and done, or it is not. A few files that never grow beyond a size.
+`ActionLog` is ``.situ/logs/actions.log``. `ActionResolver` finds in the registry what a request asks for.
+`ActionWorker` reads requests from the root log, keeps them in the `ActionQueue` and does each at least once;
+`RetrySettings` says how long and how often.
 """
 
 from __future__ import annotations
@@ -41,6 +42,11 @@ from situ.policies.actions.templates import TemplateFacts
 from situ.policies.model import PolicyAction
 from situ.project.state_folder import LOGS
 from situ.registry import Registry
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The action log: each line once, whatever breaks; a few files of bounded size. A line ends with the key of its request,
+# and counts only if it is whole. So a request that is still kept when a process begins is either in the file and done,
+# or it is not.
 
 ACTION_LOG = LOGS / "actions.log"
 
@@ -109,10 +115,10 @@ class ActionLog:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# A request → what to do: the step it names, as it was declared when it was asked for, with the facts it brought.
+# From a request to what is to be done: the step it names, as it was declared when it was asked for, with its facts.
 #
-# What to do is looked up in the registry and never taken from the event, so that nobody who can publish can let a run
-# call an address that no administrator wrote down, or give away what its environment holds.
+# It is looked up in the registry and never taken from the event: otherwise whoever can publish could have a run call an
+# address that no administrator wrote down, or reveal values of its environment.
 
 _LOOKED_BACK = 1000
 """Changes of the registry among which the one is looked for that made a step another."""
@@ -226,13 +232,10 @@ def _environment_of(step: ActionStep) -> list[str]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Doing what policies ask for that is no event: requests to addresses, lines of the log, policies deleted or suspended.
-#
-# Requests are read from the root log and kept on disk before the log counts as read; each is taken from there when it
-# is done. So whatever is killed in between, every request is done at least once, with the same key each time. Those of
-# one situation are done one after the other. An address that does not answer holds up nobody else: a few requests at
-# most are under way to each host, and one that waits for its next try takes no place. What cannot be done is kept and
-# can be looked at (:mod:`situ.app.action_queue`).
+# The worker. Requests are kept on disk before the log counts as read, and removed when they are done: whatever is
+# killed in between, every request is done at least once, with the same key each time. Those of one situation are done
+# one after the other. An address that does not answer holds up no other: the requests under way to one address are
+# bounded, and one that waits for its next try takes no place. What cannot be done stays in the queue as failed.
 
 log = logging.getLogger("situ.host.acting")
 

@@ -1,7 +1,7 @@
-"""How much memory a run takes: this process, and what it started, told apart by what they are.
+"""What a run reports about itself every second: memory by kind of process, deliveries by subscription, its state.
 
-The figure is the resident set; of workers, which are forked from one another and share much of it, each counts its part
-of what is shared, where the system says so.
+`memory` measures the processes, `SubscriptionCounts` turns the engines' counts of delivery groups into counts of
+subscriptions, `MetricsReporter` collects it all and publishes it on the bus.
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ from situ.registry.run_metrics import METRICS_PREFIX, STARTING, EventRates, RunM
 from situ.registry.snapshots import fetch_deployment
 from situ.routing import Subscription
 from situ.routing.delivery_groups import group_of
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Memory: the resident set of this process and of those it started. Workers are forked from one another and share pages,
+# so each counts its part of what is shared, where the system tells it.
 
 HOST, JAVA, WORKERS, BUS, OTHER = "situ", "java", "workers", "bus", "other"
 
@@ -69,10 +73,10 @@ def kind_of(name: str) -> str:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Whose deliveries the engines counted: they count delivery groups, people ask about subscriptions.
+# Deliveries by subscription: engines count delivery groups, people ask about subscriptions.
 #
-# Durable subscriptions with the same types and filter share a group; each of them is delivered all of it. Groups of
-# subscriptions that are gone keep their names until the run ends, and one that goes over to another group keeps what
+# Durable subscriptions with the same types and filter share a group, and each is delivered all of it. Groups of
+# subscriptions that are gone keep their names until the run ends, and a subscription that changes its group keeps what
 # it had got, so that sums never fall.
 
 
@@ -122,7 +126,7 @@ class SubscriptionCounts:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The pulse of a run: every second it looks at the engine, the bus and the memory, and tells the bus what it saw.
+# The reporter: looks at engine, bus and memory, and publishes what it saw.
 
 log = logging.getLogger("situ.host")
 

@@ -1,9 +1,7 @@
-"""Replay: the root log, or a part of it, through the same routing again, and nothing is published.
+"""Replay of the root log or of files, publishing nothing: who would get which event, what policies would detect.
 
-On Spark the pipeline does it, with all cores; in one process it is done here, with the routing of the edge engine. Both
-give a delivery for each event and each subscription it is for, each event once however often the log holds it. What is
-looked up is looked up in the tables as they are when the replay begins; what is remembered, in one process, is what the
-part of the log that is replayed has.
+`replay_in_process` and `replay_files` route in this process, `replay_on_spark` on all cores. `replay_policies` runs
+detection over a part of the log and does no actions.
 """
 
 from __future__ import annotations
@@ -53,6 +51,11 @@ from situ.stages.plan import Plan, compile_plan
 from situ.stages.root_log import upgrade_message
 from situ.stages.visibility import EventVisibility
 from situ.tables.cache import TablesInUse
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Replay of routing. Here and on Spark there is one delivery for each event and each subscription it is for, and each
+# event counts once however often the log holds it. Tables are read as they are when the replay begins. In one process
+# conversions remember only what the replayed part of the log has.
 
 OnProgress = Callable[[str, int, int], None]
 
@@ -283,11 +286,12 @@ def _some(rows: Iterator[ReplayedDelivery]) -> list[ReplayedDelivery]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Policies over a part of the root log: what they would have detected. Nothing is published, and no action is done.
+# Replay of policies: what they would have detected over a part of the root log.
 #
-# The steps are those of an engine, and the clock is that of the log: it says when each message came. Tables are taken
-# as they are when the replay begins. What policies look back on is read, too, from before the time asked for. One that
-# reads what other policies published decides when all of the log is read: it does not say how far those were.
+# The steps are those of an engine, and the clock is that of the log: it says when each message came. Tables are read as
+# they are when the replay begins. What policies look back on is read, too, from before the time asked for. A policy
+# that reads what other policies published decides only when all of the log is read: the log does not say how far those
+# were.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

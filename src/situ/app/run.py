@@ -1,7 +1,8 @@
-"""What happens when an engine stops by itself: it goes on if only the bus was away, else the run ends.
+"""One run: the process that holds a project folder, with its start-up, its supervision and its shutdown.
 
-An engine that fails because the bus does not answer has lost nothing: it is started again from where it was as soon as
-the bus is back, after a pause that grows with every failure in a row.
+`supervise` restarts an engine that lost the bus and ends the run for any other failure. `RunProcess` owns the order.
+Up: lock, log, registry, bus, actions, router, engine. Down, whatever ended it: the router takes nothing more, the
+engine finishes what it has, then bus and lock are released.
 """
 
 from __future__ import annotations
@@ -37,6 +38,10 @@ from situ.registry.run_metrics import RUNNING, STOPPED, STOPPING, WAITING, RunMe
 from situ.registry.snapshots import keep_published, publish_deployment, restore_deployments
 from situ.router.router import Router
 from situ.settings import settings_as_json
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Supervision. An engine that fails because the bus does not answer has lost nothing: it is started again from where it
+# was as soon as the bus is back, after a pause that grows with every failure in a row.
 
 log = logging.getLogger("situ.host")
 
@@ -94,12 +99,8 @@ def _grow() -> Iterator[float]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# A run: one process that holds a project folder and in which its deployment lives.
-#
-# Owns the order of things. Up: lock, log, registry, bus, actions, router, engine. Down, whatever ended it: the router
-# takes nothing more, the engine finishes what it has, then bus and lock are let go. A run that is killed leaves
-# nothing that keeps the next one from starting: locks and child processes end with it, and what was stored stays
-# stored.
+# Start-up and shutdown. A run that is killed leaves nothing that keeps the next one from starting: locks and child
+# processes end with it, and what was stored stays stored.
 
 PATIENCE = 30.0
 """Seconds to wait for a bus that somebody else starts."""

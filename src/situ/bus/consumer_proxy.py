@@ -1,11 +1,7 @@
-"""Handing over under guard: what waits for a durable subscription passes its router on the way to the reader.
+"""How a reader gets at its durable consumer: from JetStream, or through its router, which may hold messages back.
 
-Without scopes messages go from the server to their reader, and nothing here is at work. Among scopes an event may have
-become invisible while it waited. So the router asks JetStream with a subject of its own as the place for the answers,
-has each message decided, and sends on what is left of it. Nothing is noted anywhere: a reader whose router went away
-begins where its consumer is, and every message is decided again then.
-
-What is left of a message may be nothing. The reader gets that, too, for only he can acknowledge what lies before it.
+`Relays` are the readers whose messages the router checks against the scopes on their way. `ServerAccess` and
+`RouterAccess` are the two ways of a reader; `ConsumerProxy` answers the second one at the router.
 """
 
 from __future__ import annotations
@@ -33,6 +29,14 @@ from situ.lang.catalogue import NO_ANSWER, NO_LISTENER
 from situ.lang.problems import SituError
 from situ.protocol.permissions import INBOX, may_be_answered
 from situ.routing.model import NAME
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Guarded delivery. Without scopes messages go from the server to their reader, and nothing here is at work. With scopes
+# an event may have become invisible while it waited. So the router asks JetStream to answer on a subject of its own,
+# has each message decided, and sends on what is left of it. No state is kept: a reader whose router went away begins
+# where its consumer is, and every message is decided again then.
+#
+# What is left of a message may be nothing. The reader gets that, too, for only it can acknowledge what lies before it.
 
 _log = logging.getLogger("situ.router")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -198,18 +202,15 @@ def _now() -> float:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# How a reader gets at its durable consumer: by itself, or through its router.
+# Access to a consumer. Whoever may do everything on the bus asks JetStream. A client with credentials of its own may
+# not: in a request to JetStream the subject for answers stands in the body and the consumer in a part of a token, where
+# no permission can look. It asks its router, on the one subject that it may write to, and the router asks JetStream,
+# naming the subject of the client's answers: messages come from the server to the client, not through the router. The
+# request names the subscription; whose it is stands in the subject, which the server has checked.
 #
-# Who may do everything on the bus asks JetStream. A client with credentials of its own may not: what JetStream is
-# asked for stands in the body of a request, and the consumer in a part of a token, where no permission can look. It
-# asks its router, on the one subject that it may write to, and the router asks JetStream, naming the subject of the
-# client's answers: what is asked for comes from the server to the client, and not through the router. The request
-# names the subscription; whose it is stands in the subject, which the server has checked.
-#
-# Among scopes everybody asks his router, and gets from it what is left of each message
-# (:mod:`situ.bus.consumer_proxy`). The sequences of the stream count messages for everybody, so the router tells none:
-# messages have the number that they have for this reader, and a mark, which only the router can read, by which they are
-# acknowledged.
+# With scopes everybody asks the router, and gets from it what is left of each message. The sequences of the stream
+# count messages for everybody, so the router does not reveal them: messages have the number that they have for this
+# reader, and a mark, which only the router can read, by which they are acknowledged.
 
 TAKE = "Take"
 """The header ``Situ-Message`` of such a request."""

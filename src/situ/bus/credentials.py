@@ -1,8 +1,7 @@
-"""Keys of clients and of the run, and the files they are in.
+"""Keys and credentials: those that Situ makes for clients and runs, and what a connection shows to be let in.
 
-A key has two halves (Ed25519, written as NATS writes them). Who connects signs with the secret one, which is in his
-file and nowhere else; server and registry know the public one. The file of a client also says whose it is and of which
-zone, for its holder; nobody else believes it.
+`make_seed` to `make_folder` make, read and write the files of Situ; `admission` reads the files that the settings name
+(keys, tokens, certificates) as options of the NATS client library.
 """
 
 from __future__ import annotations
@@ -22,6 +21,11 @@ from situ.bus.address import OF_CLIENT, Address, read_secret
 from situ.bus.folder_lock import CREDENTIALS, private_folder
 from situ.lang.catalogue import CREDENTIALS_UNUSABLE
 from situ.lang.problems import SituError
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Credentials of clients and of the run. A key has two halves (Ed25519, written as NATS writes them). Who connects signs
+# with the secret one, which is in its file and nowhere else; server and registry know the public one. The file of a
+# client also says whose it is and of which zone, for its holder; nobody else believes it.
 
 SUFFIX = ".creds"
 
@@ -104,10 +108,7 @@ def make_folder(folder: Path) -> Path:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What a client shows to be let in: keys, tokens, credentials and certificates, read from their files.
-#
-# Read anew for every connection, so that the files may change while we run. Knows the options of the client library
-# for these, and nothing of connections.
+# What a connection shows. Files are read anew for every connection, so that they may change during a run.
 
 _IN_SETTINGS = "Correct the path under `bus` in situ.yaml, or what stands in the file."
 _JWT, _SEED_HEADER = "BEGIN NATS USER JWT", "BEGIN USER NKEY SEED"

@@ -1,5 +1,7 @@
-"""The program ``nats-server`` as a process: found, tied to the process that starts it, asked whether it answers, and
-ended if a run that is gone left one behind. Knows nothing of its configuration.
+"""The embedded bus: a ``nats-server`` process that a run finds, configures, starts, watches, restarts and stops.
+
+The first functions know the program and the process only: `find_program`, `end_stale`, `answers`. `EmbeddedServer` is
+the server of one project folder.
 """
 
 from __future__ import annotations
@@ -93,13 +95,11 @@ async def answers(port: int, name: str) -> bool:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The embedded bus: a ``nats-server`` that a run starts, watches, starts again and stops.
-#
-# Everything it has is under ``.situ``: configuration and store in ``nats/``, the key of the run in
-# ``credentials/bus``, its log in ``logs/nats.log``. It listens on loopback only, on a port that a folder keeps, and
+# The server of a folder. Everything it has is under ``.situ``: configuration and store in ``nats/``, the key of the run
+# in ``credentials/bus``, its log in ``logs/nats.log``. It listens on loopback only, on a port that a folder keeps, and
 # ends with the process that started it, even if that is killed. It lets in the run, which may do everything, and the
-# clients that were added, each for itself (:mod:`situ.protocol.permissions`); others can be let in and shut out while
-# it runs.
+# clients that were added, each with the permissions of :mod:`situ.protocol.permissions`; clients can be let in and shut
+# out while it runs.
 
 _log = logging.getLogger(__name__)
 

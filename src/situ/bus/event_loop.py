@@ -1,6 +1,7 @@
-"""Ending tasks for certain.
+"""Cancellation of tasks that is certain to end them, and an event loop in a thread for programs that run none.
 
-A task that is cancelled in the very moment in which what it waits for happens may go on as if nothing had been said.
+`end` cancels tasks. `LoopThread` runs coroutines for callers that block; `blocking_call` and `iterate` wrap calls and
+streams for them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from concurrent.futures import Future
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+# A task that is cancelled in the very moment in which what it waits for happens may go on as if nothing had been said:
+# the cancellation is repeated until the task is done.
 _SAY_AGAIN = 0.1
 
 
@@ -28,7 +31,7 @@ async def end(tasks: Iterable[asyncio.Task[Any] | None]) -> None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# An event loop in a thread of its own, for programs that run none: calls are made there and waited for here.
+# The loop of a thread: calls are made there and waited for here.
 
 T = TypeVar("T")
 H = TypeVar("H")

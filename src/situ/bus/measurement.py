@@ -1,6 +1,7 @@
-"""Whose events are measured: publishers that have told what they can do, as a key on the bus for all engines.
+"""What measurement needs of the bus: the key that says whose events are measured, and what readers acknowledged.
 
-What a project declares is in the deployment and need not be told. Whoever negotiates writes this, and engines follow.
+The negotiator writes the key, engines follow it; publishers with a profile in the deployment need not be in it.
+`look_at_readers` gives the acknowledgement tracker the state of all consumers.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def decode_measured(value: bytes | None) -> MeasuredPublishers:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Looking at how far the readers of deliveries are, for whoever counts what became of them.
+# How far the readers of deliveries are, for whoever counts what became of these.
 
 
 async def look_at_readers(bus: Bus, receipts: AckTracker) -> dict[tuple[str, str], DeliveryCounts]:

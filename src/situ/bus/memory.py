@@ -1,7 +1,7 @@
-"""One stream in the memory of a process: what JetStream does with a configuration, without JetStream.
+"""The bus in the memory of one process, for tests and for what fits into one process; nothing outlives the process.
 
-Sequences, ids within their window, limits, and interest: what nobody waits for is not kept. Plain data; no tasks, and
-time comes from the caller.
+`MemoryStream` does what JetStream does with the configuration of a stream; `MemoryBus` is the whole `interface.Bus` on
+top of it, held to the same tests as the bus on NATS. All who use it share one object and one event loop.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ from situ.event.subjects import MIXED, BusNames
 from situ.lang.catalogue import MESSAGE_TOO_LARGE, NO_ANSWER, NO_LISTENER, NOT_ON_BUS, OTHER_REVISION, STREAM_FULL
 from situ.lang.problems import SituError
 from situ.settings import Settings
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# One stream: sequences, deduplication of ids within their window, limits, and interest: what nobody waits for is not
+# kept. Plain data; no tasks, and time comes from the caller.
 
 _OVERHEAD = 64  # bytes a message costs beyond its content
 
@@ -167,10 +171,7 @@ def _size(message: Message | StoredMessage) -> int:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# A bus in the memory of one process, for tests and for what fits into one process: the whole protocol, nothing kept.
-#
-# All who use it share one object and one event loop. It does what the bus on NATS does, held to it by the same tests;
-# what is lost here is what the process loses when it ends.
+# The bus.
 
 _log = logging.getLogger(__name__)
 _MOST = 8 * 1024 * 1024

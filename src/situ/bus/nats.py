@@ -1,12 +1,7 @@
-"""Storing messages in streams: many under way at once, in the order they were handed over, each stored once.
+"""The bus on NATS with JetStream: one connection, with storing, reading, consumers and buckets.
 
-The promise rests on three things. Every message has an id, and a stream stores one message of an id. After a lost
-connection all that was not confirmed is sent again, from the first on; since the first sending and the repetition are
-both in order, so is what the stream stores. And the first message after a connection goes alone: only when it is stored
-do the others follow, so that a server that is not quite up cannot take the second and refuse the first.
-
-A refusal (stream full) does not stop later messages, except those of the same *lane*: they are refused with it. Who
-must not have gaps in what he stores gives his messages a lane; a lane has one message under way.
+`Publisher` stores messages in streams, in order and each once. `open_bus` gives a `NatsBus`, which puts together the
+link, the publisher, readers, consumers and buckets.
 """
 
 from __future__ import annotations
@@ -37,6 +32,17 @@ from situ.event.subjects import BusNames
 from situ.lang.catalogue import BUS_FAILED, MESSAGE_TOO_LARGE, NOT_ON_BUS, STREAM_FULL
 from situ.lang.problems import Problem, SituError
 from situ.settings import Settings
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Storing: many messages under way at once, in the order in which they were handed over, each stored once.
+#
+# The promise rests on three things. Every message has an id, and a stream stores one message of an id. After a lost
+# connection all that was not confirmed is sent again, from the first on; since the first sending and the repetition are
+# both in order, so is what the stream stores. And the first message after a connection goes alone: only when it is
+# stored do the others follow, so that a server that is not quite up cannot take the second and refuse the first.
+#
+# A refusal (stream full) does not stop later messages, except those of the same *lane*: they are refused with it. Who
+# must not have gaps in what it stores gives its messages a lane; a lane has one message under way.
 
 _MESSAGES, _BYTES = 512, 16 * 1024 * 1024  # under way at once; a server buffers 10,000 messages or 128 MiB per stream
 _PAUSE = 0.1
@@ -296,10 +302,7 @@ def _failure(message: Message, error: Mapping[str, object]) -> Problem:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The bus on NATS with JetStream: one connection, and what the protocol of a bus promises.
-#
-# Puts together the link (connection), the publisher (storing), readers, consumers and buckets; what each promises is
-# told in its module.
+# The bus itself. What link, publisher, readers, consumers and buckets each promise is told where they are defined.
 
 _log = logging.getLogger(__name__)
 

@@ -1,8 +1,7 @@
-"""Reading streams from any place, by *direct batch get*: no consumer is made, nothing is remembered by the server.
+"""The streams and buckets of JetStream: reading a stream from any place, creating those of a zone, values and objects.
 
-A request names a sequence and a subject, the server answers with so many messages and an end marker. A reader asks for
-the next batch from where the last one ended, so gaps (purged, aged, of other subjects) do not matter, and after a lost
-connection it goes on where it was.
+`read` and `find` read by direct get, without a consumer. `configurations` and `make` are the streams of a zone as the
+settings want them. `KeyValueBuckets` holds values by key and objects by name.
 """
 
 from __future__ import annotations
@@ -28,6 +27,12 @@ from situ.event.subjects import BusNames
 from situ.lang.catalogue import BUS_FAILED, BUS_UNREACHABLE, NO_ANSWER, NO_LISTENER, NOT_ON_BUS, OTHER_REVISION
 from situ.lang.problems import SituError
 from situ.settings import Settings
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Reading by *direct batch get*: no consumer is made, nothing is remembered by the server. A request names a sequence
+# and a subject, the server answers with so many messages and an end marker. A reader asks for the next batch from where
+# the last one ended, so gaps (purged, aged, of other subjects) do not matter, and after a lost connection it goes on
+# where it was.
 
 _BATCH, _BYTES = 1000, 8 * 1024 * 1024
 _SILENCE = 5.0
@@ -216,9 +221,8 @@ async def _next(answers: asyncio.Queue[Msg | None], down: asyncio.Event) -> Msg 
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The streams and buckets of a zone as the settings want them, as configurations of JetStream.
-#
-# Making them is repeatable: what is there is changed to what the settings say, and keeps its content.
+# The streams and buckets of a zone as configurations of JetStream. Making them is repeatable: what is there is changed
+# to what the settings say, and keeps its content.
 
 _NOT_FOUND, _NAME_IN_USE = 10059, 10058
 _HISTORY = 1
@@ -315,11 +319,9 @@ def _absent(key: str) -> Any:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Values by key, and objects by name, in buckets of JetStream.
-#
-# A bucket is a stream that keeps the last message of a subject; the revision of a value is its sequence. Both are laid
-# out as the tools of NATS do it. Watching reads the stream, woken by what passes on the subjects, so that a watcher
-# misses no last value, whatever happens to connections.
+# Buckets. A bucket is a stream that keeps the last message of a subject; the revision of a value is its sequence.
+# Values and objects are laid out as the tools of NATS do it. Watching reads the stream, woken by what passes on the
+# subjects, so that a watcher misses no last value, whatever happens to connections.
 
 _OPERATION = "KV-Operation"
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"

@@ -1,4 +1,9 @@
-"""Contexts that are named on the command line, and the ways of events in and out of them."""
+"""Conversion of events between contexts for commands: contexts by name, ways in and out, tables, the conversion.
+
+`find_context` and `ContextConversions` say which way an event type takes in or out of a context, or why there is none.
+`LookupTables` reads tables when the first event needs them. `ContextTransformer` converts events from one context
+through root to another, with the converters that engines use.
+"""
 
 from __future__ import annotations
 
@@ -97,10 +102,8 @@ def type_text(name: str, context: Context) -> str:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Tables for commands that convert events: read when the first event needs them, once, and let go at once.
-#
-# Beside them the Python functions, which are executed when they are first called, and what was remembered of the
-# events before.
+# What a conversion needs besides the event: tables, read once when the first event needs them and closed at once;
+# Python functions, executed when they are first called; and what was remembered of the events before.
 
 
 class LookupTables:
@@ -127,7 +130,7 @@ class LookupTables:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The passage of events from one context through root to another, with the converters that engines use.
+# The passage of events from one context through root to another.
 
 ProblemTuple = tuple[Problem, ...]
 

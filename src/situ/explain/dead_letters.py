@@ -1,7 +1,7 @@
-"""Dead letters as the bus keeps them: found, read, and published again.
+"""Dead letters and late events as the bus keeps them: found, read; dead letters can be published again.
 
-A letter that was published again stays where it is; a mark beside it says so, and ``--all`` passes it by. What is
-published again comes as from its client, under the same advertisement, with a new key that the router gives.
+`StoredDeadLetter` and the functions behind it are dead letters, `LateEvent` is what came after the policies it concerns
+had decided. `publish_again` and `mark_retried` are the only functions of `situ.explain` that change something.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ from situ.lang.catalogue import NOT_PUBLISHED_AGAIN
 from situ.lang.problems import SituError
 from situ.protocol.messages import Nack, PublishAck
 from situ.protocol.wire import decode_from_router
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Dead letters. One that was published again stays where it is; a mark beside it says so, and ``--all`` passes it by.
+# What is published again comes as from its client, under the same advertisement, with a new key that the router gives.
 
 ROUTER = "r1"
 _RETRIED = "retried."
@@ -205,7 +209,7 @@ def _client_of(id: str) -> str:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Late events as the bus keeps them: what came after the policies it concerns had decided.
+# Late events.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
-"""What an expression gives for one sample: the sample read and checked against its type, and the expression run on it.
+"""Explanations of expressions: the typed tree, the forms for both engines, and the outcome for a sample event.
 
-A sample is a CloudEvent, or only the data of one; the envelope of the latter is made up here and said to be.
+`read_sample` and `evaluate` run an expression on a sample, `explain_expression` describes it. `explain_subject` finds
+out what was asked about: an expression, the filter of a subscription, or a function.
 """
 
 from __future__ import annotations
@@ -54,6 +55,9 @@ from situ.lang.types.table import Types
 from situ.lang.units import Unit
 from situ.model import Deployment
 from situ.routing import Subscription
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Samples. A sample is a CloudEvent, or only the data of one; the envelope of the latter is made up here and said to be.
 
 _MADE_UP = "sample"
 
@@ -173,10 +177,8 @@ def _structure(value: Any) -> str:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What there is to know about an expression: its typed tree, its forms, its text for both engines.
-#
-# Decides and lays nothing out: :mod:`situ.cli.render.expression` does that. An expression is explained for the engines
-# as they run it, so Spark SQL and Python are those of the simplified form.
+# The explanation of one expression. It is explained as engines run it, so Spark SQL and Python are those of the
+# simplified form. The text for people is :mod:`situ.cli.render.expression`.
 
 _LONGEST_DIVISOR = 10**9
 """Divisors with more digits say nothing to a reader: then factor and offset are shown, rounded."""
@@ -351,10 +353,9 @@ def _number(value: Fraction) -> str:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What ``situ explain expression`` is asked about: an expression, the filter of a subscription, or a function.
-#
-# The text itself decides. The id of a subscription, ``client/name``, stands for its filter; the name of a function of
-# the project for its definition, unless a type is given; anything else is an expression.
+# What ``situ explain expression`` is asked about; the text itself decides. The id of a subscription, ``client/name``,
+# stands for its filter; the name of a function of the project for its definition, unless a type is given; anything else
+# is an expression.
 
 _ID = re.compile(r"[A-Za-z0-9-]+/[A-Za-z0-9-]+")
 

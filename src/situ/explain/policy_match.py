@@ -1,7 +1,8 @@
-"""What a literal lacked, to be met beside what the other clauses were met by.
+"""Why a policy detected something, and why it did not, found out by the reference implementation of detection.
 
-The nearest occurrence of it, and in which respect it did not fit; if it did not occur at all, which of its sides was
-not seen, did not satisfy its constraints, or made the condition untrue.
+`explain_lack` says what a single literal lacked. `explain_detection` shows how every condition of a detection was met;
+`explain_miss` finds the nearest thing to a match, the conditions that failed in it, and what their literals lacked. The
+text for people is `situ.cli.render.policy_match`.
 """
 
 from __future__ import annotations
@@ -47,6 +48,11 @@ from situ.policies.reference import (
     refutation,
     supported,
 )
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What a literal lacked, to be met beside what the other clauses were met by: the nearest occurrence of it, and in which
+# respect it did not fit; if it did not occur at all, which of its sides was not seen, did not satisfy its constraints,
+# or made the condition untrue.
 
 
 class LackReason(Enum):
@@ -249,14 +255,8 @@ def _lacking_in_side(happened: OccurrenceSet, side: Side, identity: str | None) 
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Why a policy detected something, and why it did not, found out by the reference.
-#
-# Of a detection: what each of its events said, and how every condition was met. Of a miss: the nearest thing to a
-# match, the conditions that failed in it, and for each of their literals what was lacking. Everything is data; how it
-# reads is :mod:`situ.cli.render.policy_match`.
-#
-# What was detected is no matter of the reference, but of facts: what was told, how far the policy has decided, and
-# which events it did not look at, because they were late, hidden from it or dead letters.
+# Detections and misses. What was detected is not decided by the reference, but by facts: what was told, how far the
+# policy has decided, and which events it did not look at, because they were late, hidden from it or dead letters.
 
 _MOST_ATTEMPTS = 20_000
 """How many combinations are looked at to find the nearest one."""

@@ -1,4 +1,8 @@
-"""Why does a subscription want an event, or not? Part by part, with the values that decided."""
+"""Explanations of subscriptions: why one wants an event or not, and how engines find and deliver what it asks for.
+
+`explain_filter_match` goes through a filter part by part, with the values that decided. `explain_subscription` shows
+the filter in normal form, where the index files it, and the delivery group.
+"""
 
 from __future__ import annotations
 
@@ -107,9 +111,7 @@ def _values_read(node: Node, values: Mapping[str, Any]) -> tuple[tuple[str, str]
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What there is to know about a subscription: its filter in normal form, where the index files it, its delivery group.
-#
-# Decides and lays nothing out: :mod:`situ.cli.render.event` does that.
+# One subscription, as engines index it. The text for people is :mod:`situ.cli.render.event`.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,8 @@
-"""Why a rule counts at a place of an event and others do not: all that are about such a value, with their keys."""
+"""Explanations of conversions: what becomes of events of one type in a context, place by place, and by which rule.
+
+`RuleCandidates` says why a rule counts at a place and others do not. `TransformTrace` follows one event, value by
+value. `explain_transform` puts both together for an event type, `convert_sample` converts a sample.
+"""
 
 from __future__ import annotations
 
@@ -179,7 +183,7 @@ def _shown(level: LevelKey) -> str:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# A transformation followed for one event: for every value of the target what it was made of, and what it became.
+# Trace: a conversion followed for one event. For every value of the target what it was made of, and what it became.
 
 NOTHING = object()
 """Where a value is made of nothing in the event: a constant."""
@@ -285,10 +289,8 @@ def _at(value: Any, path: Sequence[str], indices: list[int]) -> Any:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What becomes of events of one type in a context: place by place, why, and what a sample becomes.
-#
-# Decides and lays nothing out: :mod:`situ.cli.render.transform` does that. What is explained is what engines compile; a
-# sample is converted by it.
+# The explanation of one event type. What is explained is what engines compile, and a sample is converted by it. The
+# text for people is :mod:`situ.cli.render.transform`.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
-"""What stands where in a project folder: which files are read, and which are misplaced.
+"""The project folder: which files are read and as what, and reading them into documents.
 
-Knows names only; :mod:`situ.project.folder` looks at the disk.
+`kind_of`, `is_code`, `is_policy` and `remark` decide by names alone. `find_project`, `read_folder` and `read_settings`
+look at the disk. Nothing here knows what the files mean.
 """
 
 from __future__ import annotations
@@ -130,10 +131,8 @@ def _remark_yaml(path: PurePosixPath, place: Location) -> Problem:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The project folder on disk → documents. Finds it, lists it, reads it; knows nothing of what the files mean.
-#
-# Whatever lies in the folder, reading ends and answers: files are bounded in number and size, links that lead out of
-# the folder and things that are no files are refused, and every mistake is a problem, never an exception.
+# Reading. Whatever lies in the folder, reading ends and answers: files are bounded in number and size, links that lead
+# out of the folder and things that are no files are refused, and every mistake is a problem, never an exception.
 
 Progress = Callable[[str, int, int], None]
 """Called with a file and how many of how many have been done."""

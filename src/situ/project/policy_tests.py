@@ -1,4 +1,7 @@
-"""Tests of policies on Spark, for whoever has a project and no run: a session of their own, gone when they are done."""
+"""The tests of a project's policies: found, read and run, on the edge engine, on Spark or on the reference.
+
+`run_tests` runs them; `run_tests_on_spark` opens a Spark session of its own for that and closes it again.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,7 @@ def run_tests_on_spark(folder: Path, deployment: Deployment, tests: Sequence[Pol
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The tests of a project's policies: found, read and run.
+# Tests of a project.
 
 FOLDER = "policies"
 _KINDS = {".csv": SourceKind.CSV, ".parquet": SourceKind.PARQUET, ".xml": SourceKind.XML}

@@ -1,4 +1,7 @@
-"""Forms that the JSON Schemas of a project's files are made of."""
+"""The JSON Schema of ``quality/*.yaml``, and the forms that all schemas of a project's files are made of.
+
+A schema describes the form alone, as the loader accepts it; what the values mean is checked by `situ.quality.parse`.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,9 @@ from situ.quality.parse.declarations import (
     SOURCES,
 )
 from situ.quality.parse.quality_files import ACTION_KEYS, IMPROVE, KEYS, PROPERTY_KEYS, STRATEGY_KEYS
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Forms for all schemas.
 
 TEXT = {"type": "string"}
 BOOLEAN = {"anyOf": [{"type": "boolean"}, {"type": "string", "pattern": r"\$\{"}]}
@@ -38,7 +44,7 @@ def text_form(description: str) -> dict[str, Any]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The JSON Schema of ``quality/*.yaml``: the form alone, as the loader accepts it.
+# The schema of ``quality/*.yaml``.
 
 _PROPERTY = r"^[A-Za-z][A-Za-z0-9_-]{0,63}$"
 _PROPERTY_OF = r"^[A-Za-z][A-Za-z0-9_-]{0,63}( of .+)?$"

@@ -1,4 +1,4 @@
-"""Snapshots of deployments as files: written after a check, read to compare with."""
+"""Snapshots of deployments as files, and the difference between two project folders or snapshots."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _deployment(content: Any, place: Location) -> Deployment:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What changed between two projects, or between a project and a snapshot of how it was.
+# Differences.
 
 
 def diff_folders(old: Path, new: Path, environment: Mapping[str, str] = os.environ) -> tuple[DeploymentChange, ...]:

@@ -1,8 +1,7 @@
-"""Where a run writes what happened: ``.situ/logs/situ.log``, a few files that never grow beyond a size.
+"""Files that a run leaves in ``.situ``: its log, and the record of what was put in force from the folder.
 
-Everything goes through the standard library's logging, so that what people see on the terminal and what stands in the
-file is the same record. Loggers of ours are below ``situ``; of others only warnings are kept. No record holds a secret:
-addresses are logged as people may see them, settings not at all.
+`logging_to` writes ``logs/situ.log``. `note_applied` and `edited_files` tell which files of the folder differ from
+those in force.
 """
 
 from __future__ import annotations
@@ -19,6 +18,11 @@ from pathlib import Path
 from situ.bus.folder_lock import STATE, private_folder
 from situ.lang.problems import Problems
 from situ.project.folder import OWN_FOLDER, digest_of, list_files, read_file
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The log: a few files of bounded size. Everything goes through the standard library's logging, so that the terminal and
+# the file show the same records. Loggers of Situ are below ``situ``; of others only warnings are kept. No record holds
+# a secret: addresses are logged without credentials, settings not at all.
 
 LOGS = STATE / "logs"
 LOG = LOGS / "situ.log"
@@ -58,10 +62,8 @@ def _formatter() -> logging.Formatter:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Drift: which files of a folder differ from those that were put in force from it.
-#
-# The record of what was put in force is written when a run starts and by ``situ apply``. Comparing goes by the bytes
-# of the files and understands none of them: it has to answer for a folder that is half edited, and cost next to
+# Drift. The record of what was put in force is written when a run starts and by ``situ apply``. Comparing goes by the
+# bytes of the files and understands none of them: it has to answer for a folder that is half edited, and cost next to
 # nothing.
 
 RECORD = Path(OWN_FOLDER) / "applied.json"
