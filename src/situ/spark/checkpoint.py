@@ -1,7 +1,8 @@
-"""Offsets of the event query: everything a batch depends on beside the rows of the log.
+"""What lies in and beside the checkpoint of the event query: offsets, ends of batches, clients' offsets, recovery.
 
-Spark writes the offset of a batch down before it runs it, so a batch that is repeated after a crash is repeated with
-the same positions, the same version of the deployment, the same clock and the same partitions, whatever changed.
+`Offset` is what Spark writes down for a batch. `BatchEnds` says where batches of events end in the root log.
+`ClientOffsetStore` keeps how far each client's events have come. `check_checkpoint`, `recall` and `adopt_log` are for
+the start after a crash or on a log that was read before.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ from situ.event.message import position
 from situ.event.subjects import BusNames, shard_of
 from situ.lang.catalogue import CHECKPOINT_DAMAGED
 from situ.lang.problems import Location, SituError
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Offsets: everything a batch depends on beside the rows of the log. Spark writes the offset of a batch down before it
+# runs it, so a batch that is repeated after a crash is repeated with the same positions, the same version of the
+# deployment, the same clock and the same partitions, whatever changed.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +77,7 @@ def last_batch(checkpoint: Path, log: str) -> int | None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Where in the root log the batches of the query of events end: detection takes whole ones.
+# Ends of batches in the root log: detection takes whole batches.
 #
 # The tasks of a batch write the log side by side, each at its own pace, so within a batch what came first need not be
 # first. If detection took a part of one, the clients of the faster task would move the watermark past what the slower
@@ -115,11 +121,10 @@ def whole(ends: Sequence[int] | None, behind: int, most: int, last: int) -> int:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What passes from batch to batch: how far each client's events have come.
-#
-# Written at the end of a batch under the position where it ended, read by the batch that begins there. So a repeated
-# batch starts from what its first run started from, and drops the same repeats. Before an interrupted batch is
-# repeated, what it got stored is added to what it starts from.
+# What passes from batch to batch: how far each client's events have come. Written at the end of a batch under the
+# position where it ended, read by the batch that begins there. So a repeated batch starts from what its first run
+# started from, and drops the same repeats. Before an interrupted batch is repeated, what it got stored is added to what
+# it starts from.
 
 _CARRIES_KEPT = 20
 Highest = Mapping[str, tuple[int, int]]
@@ -186,11 +191,11 @@ class ClientOffsetStore:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Starting again: is what the last run wrote down whole, and what did its last batch get done?
+# Recovery: is what the last run wrote down whole, and what did its last batch get done?
 #
-# Spark repeats a batch that was begun and not committed. The bus refuses what is stored already, but only for as long
-# as it remembers ids; how long the process was down is nobody's choice. So the messages that the interrupted batch has
-# put into the logs are looked up once, before it is repeated.
+# Spark repeats a batch that was begun and not committed. The bus refuses what is stored already, but only as long as it
+# remembers ids, and the process may have been down for longer. So the messages that the interrupted batch has put into
+# the logs are looked up once, before it is repeated.
 
 _MARGIN = 1_000_000  # µs: clocks of bus and engine may differ
 

@@ -1,4 +1,8 @@
-"""Expressions on Spark: columns from typed trees."""
+"""Expressions and visibility as Spark columns. Nothing in Situ but tests uses it: batches are worked by Python stages.
+
+`value_and_failure` and `evaluate` give the columns of typed trees; `stamped_bits`, `is_visible` and
+`visible_candidates` those of scopes.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +36,11 @@ def evaluate(frame: DataFrame, nodes: Mapping[str, Node], keep: Sequence[str] = 
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Visibility on Spark: bits of events as native expressions, and the decision as one over the pairs of a plan.
-#
-# Stamping evaluates the filters that matter for a type. From then on events carry the place of their advertised tag
-# set and their bits in words of 63; pairs that are not *never* are broadcast and joined on the places of both tag
-# sets. *Always* has no family and asks for nothing. *Depends* has one family for each dimension: the sets of filters,
-# or the steps of one that is nested.
+# Visibility: bits of events as native expressions, and the decision as one over the pairs of a plan. Stamping evaluates
+# the filters that matter for a type. From then on events carry the place of their advertised tag set and their bits in
+# words of 63; pairs that are not *never* are broadcast and joined on the places of both tag sets. *Always* has no
+# family and asks for nothing. *Depends* has one family for each dimension: the sets of filters, or the steps of one
+# that is nested.
 
 _NEEDED = pa.list_(pa.struct([("at", pa.int32()), ("mask", pa.int64())]))
 """A set of filters: the words that have any of them, by their places."""

@@ -1,7 +1,7 @@
-"""Stage enrich: messages of the root log → rows of the leaves of all policies, for the buckets that work them.
+"""The two stages of detection in Spark's workers: enrich makes rows of the root log, detect runs kernels by bucket.
 
-A bucket gets the rows it needs as bytes, however many they are: one row for Spark to move. What a task saw of push
-sources, and what came too late, goes to the driver in rows of no bucket.
+`enrich` turns messages into rows of the leaves of all policies, for the buckets that work them. `work` takes the rows
+of one bucket and its remembered state to detections, which go to the driver.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ from situ.stages.detect.situation_events import DetectionCounts
 from situ.stages.detect.step import PolicyObservations, read_rows, readable, step_safely
 from situ.stages.plan import Plan
 from situ.stages.root_log import upgrade_message
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Stage enrich. A bucket gets the rows it needs as bytes, however many they are: one row for Spark to move. What a task
+# saw of push sources, and what came too late, goes to the driver in rows of no bucket.
 
 DRIVER = -1
 """The bucket of what is for the driver."""
@@ -198,10 +202,8 @@ def _batch(rows: Iterable[tuple[int, bytes]]) -> pa.RecordBatch:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Stage detect: the kernels of all policies, bucket by bucket, in Spark's workers.
-#
-# A task has some buckets of a batch: what is remembered of each, the rows that came for it, and the watermarks give
-# what is remembered afterwards, and detections, which go to the driver.
+# Stage detect. A task has some buckets of a batch: what is remembered of each, the rows that came for it, and the
+# watermarks give what is remembered afterwards, and detections.
 
 
 class BucketDetections(msgspec.Struct):

@@ -1,7 +1,7 @@
-"""The bus as a sink: messages are published in their order, by the task that has them.
+"""The second half of a batch in Spark's workers: rows are interpreted, stamped, routed, shaped and published.
 
-A message with an id is stored once however often it is sent, which is what makes a repeated batch harmless. For jobs of
-one's own, ``format("situ-bus")`` takes rows of ``subject headers body``.
+`publish` and `BusWriter` are the bus as a sink. `stamp`, `route` and `root_message` apply the stages of the same names
+to rows. `DispatchTask` takes one task's share of a batch through all of them; `dispatched` publishes what comes of it.
 """
 
 from __future__ import annotations
@@ -39,6 +39,11 @@ from situ.stages.pending_deliveries import DeliveryTag, PendingDeliveries, Shape
 from situ.stages.plan import Plan, interpret, interpret_out
 from situ.stages.root_log import dead_letter_line
 from situ.stages.shape import ShapedDeliveries, ShapeState
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The bus as a sink: messages are published in their order, by the task that has them. A message with an id is stored
+# once however often it is sent, which is what makes a repeated batch harmless. For jobs of one's own,
+# ``format("situ-bus")`` takes rows of ``subject headers body``.
 
 _UNDER_WAY = 256
 OnStored = Callable[[Message, StoreAck], None]
@@ -106,9 +111,8 @@ def _messages(batches: Iterator[pa.RecordBatch]) -> Iterator[Message]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Stage stamp: each row gets the advertisement it was published under, or is no event of its client's.
-#
-# Where there are scopes it learns what it must know of its own visibility, too.
+# Stage stamp: each row gets the advertisement it was published under, or is no event of its client's; with scopes also
+# the bits that decide its visibility.
 
 
 def stamp(rows: Iterable[Row | BadRow], plan: Plan) -> list[Row | BadRow]:
@@ -130,9 +134,8 @@ def route(rows: Sequence[Row], plan: Plan, *, queued: bool = False) -> RoutedRow
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Stage root log: the good events of each message, as the messages of the log that everything else reads.
-#
-# Boundaries follow those of the messages that came in, so a repeated batch makes the same messages under the same ids.
+# Stage root log: the good events of each message. Boundaries follow those of the messages that came in, so a repeated
+# batch makes the same messages under the same ids.
 
 ROUTER = "r1"
 
@@ -143,11 +146,9 @@ def root_message(rows: Sequence[Row], lines: Sequence[bytes], plan: Plan) -> Mes
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The second half of a batch: rows → the messages to publish. Stages interpret to deliver in one pass.
-#
-# What :class:`Dispatch` makes is pure: the same rows and the same version of the deployment give the same messages
-# with the same ids, in the same order. The worker that made them publishes them; only what it counted goes back to
-# Spark.
+# All stages in one pass. What :class:`DispatchTask` makes is pure: the same rows and the same version of the deployment
+# give the same messages with the same ids, in the same order. The worker that made them publishes them; only what it
+# counted goes back to Spark.
 
 Reading = Callable[[bool], Generator[list[Row | BadRow], None, None]]
 """Reads what a task has to do, a list for each message, as often as it is called; bare rows or with their texts."""

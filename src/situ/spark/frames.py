@@ -1,6 +1,7 @@
-"""Counters: what the tasks of a batch saw, and the sums over all batches of a run.
+"""What moves between Spark and its Python workers: the counters of tasks, and the columns of rows and messages.
 
-A task gives its counters as one row; they are all that comes back to the driver.
+`TaskCounts` is all that a task gives back to the driver, as one row; `Totals` sums them over a run. The schemas and the
+functions behind them turn rows into Arrow batches and back.
 """
 
 from __future__ import annotations
@@ -101,9 +102,7 @@ class Totals:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Frames: the columns that rows and messages have between Spark and its Python workers.
-#
-# ``rows`` are the columns of the stages: a row's key and envelope, its data as text, and for what is no event the
+# Columns. ``rows`` are those of the stages: a row's key and envelope, its data as text, and for what is no event the
 # reasons. ``events`` are the keys with the text of each event as it was sent, ``log`` the lines of the root log with
 # their positions. ``counts`` is what a task that took events through all stages has counted.
 

@@ -1,6 +1,7 @@
-"""Stage decode: messages of the log → rows, each an event of its declared type or the reasons why it is none.
+"""How a log of the bus is cut into batches, a batch into partitions, and what a task reads of its partition.
 
-A message whose events were all taken before is a repeat; of one that overlaps what was taken, only the rest is.
+`decode` is the stage decode on the messages of a partition. `Batches` says where batches end, `partitions_of_batch`
+cuts one, `read_partition` gives its rows in Arrow batches.
 """
 
 from __future__ import annotations
@@ -35,6 +36,11 @@ if TYPE_CHECKING:
     from situ.spark.tables import PlannedTables
 
 
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Stage decode: messages of the log → rows, each an event of its declared type or the reasons why it is none. A message
+# whose events were all taken before is a repeat; of one that overlaps what was taken, only the rest is.
+
+
 def decode(
     messages: Iterable[StoredMessage], plan: Plan, highest: Highest, former: Former, *, bare: bool = False
 ) -> Iterator[list[Row | BadRow]]:
@@ -67,10 +73,8 @@ def take_events(messages: Iterable[StoredMessage], highest: Highest) -> Iterator
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Cutting the logs of the bus: into batches, batches into parts, and what a task makes of its part.
-#
-# What comes in is cut by client, so that every task has all events of its clients in their order and nothing need be
-# sorted again; the root log, whose order is made, by position.
+# Batches and partitions. What comes in is cut by client, so that every task has all events of its clients in their
+# order and nothing need be sorted again; the root log, whose order is made, by position.
 
 _SAMPLES = 8
 _FEW = 64

@@ -1,9 +1,4 @@
-"""Plans in the workers of Spark: one version of the deployment, compiled once in each process that runs it.
-
-A task learns the version from the offset of its batch and fetches the deployment from the bus. The plans of the last
-few versions stay: a batch that is repeated may need one that is no longer current, and a new version differs from the
-one before by a few declarations, so compiling it starts from there.
-"""
+"""What a Spark worker fetches from the bus and keeps: compiled plans by deployment version, tables by digest."""
 
 from __future__ import annotations
 
@@ -24,6 +19,11 @@ from situ.scopes.graph import ScopeGraph
 from situ.stages.interpret import Interpretation
 from situ.stages.plan import Plan, compile_plan
 from situ.tables.bus_store import FetchedTables
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Plans. A task learns the version from the offset of its batch and fetches the deployment from the bus. The plans of
+# the last few versions stay: a batch that is repeated may need one that is no longer current, and a new version differs
+# from the one before by a few declarations, so compiling it starts from there.
 
 _KEPT = 4
 
@@ -85,10 +85,8 @@ def current_version(address: Address) -> int:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The tables that batches look up in, as workers have them: kept on the bus by digest, fetched once.
-#
-# The offset of a batch names the digests, so a batch that is repeated finds the rows that it found the first time. Who
-# puts them there is :mod:`situ.spark.tables`.
+# Tables. The offset of a batch names the digests, so a batch that is repeated finds the rows that it found the first
+# time. Who puts them on the bus is :mod:`situ.spark.tables`.
 
 
 def former(address: Address, version: int, now: Plan, digests: Mapping[str, str]) -> Interpretation | None:

@@ -1,7 +1,7 @@
-"""The Spark session: one per process, set up the way Situ's expressions and streams rely on.
+"""The Spark session of a process, and a streaming query on it: started, waited for, restarted, stopped between batches.
 
-What must hold whatever a user configures: the session's time zone is UTC, because instants are. All other settings have
-defaults for one machine and give way to the project's ``spark.conf``.
+`open_session` starts Java and sets Spark up the way Situ's expressions and streams rely on. `Query` runs one streaming
+query and decides which failures end it.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from situ.event.failures import is_of_event
 from situ.lang.catalogue import ENGINE_FAILED, NO_SPARK
 from situ.lang.problems import SituError
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The session. What must hold whatever a user configures: the session's time zone is UTC, because instants are. All
+# other settings have defaults for one machine and give way to the project's ``spark.conf``.
 
 _FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _DEFAULTS = {
@@ -132,14 +136,12 @@ def _find_java() -> None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# A streaming query of Spark: started, waited for, stopped between two batches.
+# A streaming query. Spark gives a Python process ten seconds to start and ends the query if it takes longer, which
+# depends on how busy the machine is and not on the query: it is started again, for as long as a quarter of an hour, and
+# goes on from its last batch.
 #
-# Spark gives a Python process ten seconds to start and ends the query if it takes longer, which says something of how
-# busy the machine is and nothing of the query: it is started again, for as long as a quarter of an hour, and goes on
-# from its last batch.
-#
-# What fails in a way that nobody foresaw is begun again, too: the batch that was under way is repeated. If that fails
-# a few times and no batch comes to its end between, the query is given up.
+# What fails in a way that nobody foresaw is begun again, too: the batch that was under way is repeated. If that fails a
+# few times and no batch comes to its end between, the query is given up.
 
 _log = logging.getLogger("situ.pipeline")
 _SLOW = "failed to connect back"

@@ -1,4 +1,10 @@
-"""The options of the bus as a source of Spark, read."""
+"""The sources of both Spark queries: ``situ-bus`` reads a log of the bus, ``situ-detect`` the root log for detection.
+
+`SourceOptions` reads the options, `BusSource` is ``spark.read`` and ``spark.readStream.format("situ-bus")``. `present`
+says up to which time detection may decide; `DetectSource` is ``spark.readStream.format("situ-detect")``. Spark loads
+this module in several processes of its own before the first batch, most of which only ask what the source is, so what
+does the work is imported in the functions that do it.
+"""
 
 from __future__ import annotations
 
@@ -73,15 +79,10 @@ class SourceOptions:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The bus as a source of Spark: ``spark.read`` and ``spark.readStream.format("situ-bus")``.
-#
-# Options: ``address`` (JSON, see :class:`situ.bus.address.Address`), ``stream`` (``IN`` or ``ROOT``), ``content``:
-# ``events``, the text of each event with its key; ``rows``, decoded and checked against the types of the deployment;
-# ``counts``, decoded and taken through all stages, the deliveries published by the task that made them, and what was
-# counted; ``log``, the lines of the root log; ``checkpoint``, where what passes between batches is kept.
-#
-# Spark loads this module in several processes of its own before the first batch, most of which only ask what the
-# source is: what does the work is loaded by those that do it.
+# ``situ-bus``. Options: ``address`` (JSON, see :class:`situ.bus.address.Address`), ``stream`` (``IN`` or ``ROOT``),
+# ``content``: ``events``, the text of each event with its key; ``rows``, decoded and checked against the types of the
+# deployment; ``counts``, decoded and taken through all stages, the deliveries published by the task that made them, and
+# what was counted; ``log``, the lines of the root log; ``checkpoint``, where what passes between batches is kept.
 
 
 class BusSource(DataSource):
@@ -164,10 +165,9 @@ class BusReader(DataSourceReader):
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The present as detection may count on it: nothing that came before it is still on its way into the batch.
-#
-# What comes in passes through the query of events before detection can see it. While all is silent the clock alone
-# moves the watermark, and it must not move past what waits there: it would be late on its arrival.
+# The present as detection may count on it: nothing that came before it is still on its way into the batch. What comes
+# in passes through the event query before detection can see it. While all is silent the clock alone moves the
+# watermark, and it must not move past what waits there: it would be late on its arrival.
 
 
 def taken_of(events: Path) -> int:
@@ -198,12 +198,10 @@ def _received(bus: BlockingBus, log: str, behind: int) -> int | None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The root log as detection reads it: a source of Spark, ``readStream.format("situ-detect")``.
-#
-# Options: ``address``, ``checkpoint``, ``partitions``, ``buckets``, ``maxEvents``, ``folder``, as of
-# :mod:`situ.spark.source`; ``begins``, the offset at which the first batch begins; and ``events``, the checkpoint
-# of the query that writes the log. A batch ends where the log does, or at the same message a moment later: while
-# something is to be decided, the clock brings batches, too, up to the time of what is not in the log yet.
+# ``situ-detect``. Options: ``address``, ``checkpoint``, ``partitions``, ``buckets``, ``maxEvents``, ``folder``, as of
+# ``situ-bus``; ``begins``, the offset at which the first batch begins; and ``events``, the checkpoint of the query that
+# writes the log. A batch ends where the log does, or at the same message a moment later: while something is to be
+# decided, the clock brings batches, too, up to the time of what is not in the log yet.
 
 TICK = 200_000
 """Microseconds between batches that only the clock brings."""

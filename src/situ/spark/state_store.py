@@ -1,9 +1,8 @@
-"""Stage shape: what single subscriptions get of the events routed to them; and what filters remember between batches.
+"""State that outlives a batch, beside the checkpoints: of shapes, of conversions and pending deliveries, of detection.
 
-It is beside the checkpoint of the query: written at the end of a batch under the offset where it ended, read by the
-batch that begins there, so a batch that is repeated starts from what its first run started from. Every task writes what
-concerns its clients, and reads what concerns them of what all tasks wrote, however the clients were shared then. A
-worker that has worked on the same clients in the batch before has it all in memory.
+All of it is written at the end of a batch under the offset where it ended, and read by the batch that begins there, so
+a batch that is repeated starts from what its first run started from. A worker that did the batch before mostly still
+has the state in memory.
 """
 
 from __future__ import annotations
@@ -29,6 +28,10 @@ from situ.stages.detect.progress import DetectionProgress
 from situ.stages.pending_deliveries import PendingDeliveries
 from situ.stages.plan import Plan
 from situ.stages.shape import ShapedDeliveries, ShapeState
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Stage shape, and what its filters remember. Every task writes what concerns its clients, and reads what concerns them
+# of what all tasks wrote, however the clients were shared then.
 
 _KEPT = 3
 _ACROSS, _HOLDS = "across", "holds"
@@ -155,11 +158,8 @@ def _place(folder: Path) -> tuple[int, int]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What conversions remember from batch to batch, and which deliveries wait, beside the checkpoint of the query.
-#
-# Written at the end of a batch under the position where it ended, read by the batch that begins there: a batch that is
-# repeated starts from what its first run started from. A deployment that remembers is worked by one task at a time, in
-# the order of the log; the worker that has done the last batch mostly does the next, and has it all in memory.
+# What conversions remember, and which deliveries wait. A deployment that remembers is worked by one task at a time, in
+# the order of the log.
 
 _VERSION = 1
 
@@ -280,10 +280,7 @@ def _noted(plan: Plan) -> int:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What detection keeps from batch to batch, beside its checkpoint: progress, and the states of kernels by bucket.
-#
-# Written under the offset at which a batch ended, read by the batch that begins there: a batch that is repeated starts
-# from what its first run started from. A worker that did a bucket in the last batch still has its states in memory.
+# What detection keeps: progress, and the states of kernels by bucket.
 
 _WHOLE, _STEP, _FILLED = "whole", "step", "filled"
 
