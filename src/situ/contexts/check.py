@@ -1,6 +1,7 @@
-"""Warnings about rules that do less than they seem to: they match nothing, are never applied, or not everywhere.
+"""Checks of loaded contexts: rules without effect, and mappings that do not give what their target needs.
 
-All of them need to know what happens at every place of every event type, the places below converted ones included.
+`check_rules` warns about rules of one context and direction that match nothing, never apply, or lose to a rule for a
+subtype. `check_contexts` runs it for all contexts, together with the type verification of their transformations.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from situ.lang.catalogue import LOSES_TO_SUBTYPE, PATTERN_TWICE, RULE_MATCHES_NO
 from situ.lang.problems import Problem, Problems, SituError
 from situ.lang.types.model import is_subtype
 from situ.lang.types.table import Types
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Rules without effect. To find them, every place of every event type is visited, those below converted ones included.
 
 _MOST_NAMED = 3  # places in a message
 
@@ -147,10 +151,8 @@ def _place_named(path: Traversal) -> str:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What is to say about contexts once all of them are there: rules without effect, mappings that do not work out.
-#
-# Only faults of their own: what follows from one that is reported already is left out. A context whose types are not
-# all there is not looked at, since nobody could say what is missing because of that.
+# All contexts. Problems that follow from one already reported are left out. A context with faults of its own is
+# skipped: what is missing because of them cannot be told from what nobody declared.
 
 
 def check_contexts(contexts: Contexts, problems: Problems) -> None:

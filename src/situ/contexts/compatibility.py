@@ -1,7 +1,7 @@
-"""Whether events fare otherwise in a context than they did: its ways before and after a change, side by side.
+"""Whether a change of contexts that are in use may come into force, and what comes into force instead.
 
-What counts is what comes out, not what is written: a rule that wins nowhere changes nothing, and neither does an
-attribute that a type got beside the others, as long as nothing has to be there for it.
+`changed_event_types` compares the transformations of a context before and after a change. `settle_changes` decides:
+contexts whose users would notice a change stay as they are, and a fork has what is new.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ from situ.lang.expr.format import print_expression
 from situ.lang.expr.tree import Literal, MakeStruct, Node, Read, rebuild, walk
 from situ.lang.problems import Location, Problem, Problems, SituError
 from situ.lang.types.model import Attribute, ListOf, Struct, Type, plain
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Comparison of transformations. What counts is what comes out, not what is written: a rule that wins nowhere changes
+# nothing, and neither does an attribute that a type got beside the others, if it is optional or has a default.
 
 Ways = Mapping[tuple[Direction, str], Transformation]
 
@@ -165,11 +169,9 @@ def _is_grown_attribute(before: Attribute, after: Attribute) -> bool:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What may be changed of contexts that somebody uses, and what becomes of a change that may not.
-#
-# A context can always be augmented; those below it go on as they did. Any other change is allowed as long as nobody
-# who uses the context, or one below it, notices: otherwise it stays as it is, and a fork of it has the change. This
-# module decides; it knows contexts and who uses them, not where they come from or where they are kept.
+# The decision. A context can always be augmented; contexts below it go on as they did. Any other change is allowed as
+# long as nobody who uses the context, or one below it, notices. Where contexts come from and where they are stored is
+# not known here.
 
 Body = Mapping[str, Any]
 """What a context declares, in the canonical form."""
@@ -307,6 +309,7 @@ def settle_changes(
     places = places or {}
     work = _ChangeState(bodies=dict(wanted.as_json()), contexts=wanted)
     former = old.as_json()
+    # A context that was set back is no longer among the edited ones, so the rounds end.
     while True:
         edited = _edited(old, work)
         contexts, kept = (work.contexts, ()) if allowed.propagate else keep_below(old, work.contexts, edited)

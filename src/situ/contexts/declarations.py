@@ -1,7 +1,7 @@
-"""What the files of ``contexts/`` say, before anything is looked up.
+"""Files of ``contexts/`` as written: mappings, rules and functions as text with places, nothing looked up.
 
-One file declares one context. From its nodes this module makes declarations: names, patterns and expressions as text,
-each with its place. What they mean, and whether they mean anything, is :mod:`situ.contexts.load`.
+One file declares one context. `declare_contexts` makes a `ContextText` of each file, `read_conversion` takes a function
+apart. What names and expressions mean, and whether they mean anything, is :mod:`situ.contexts.load`.
 """
 
 from __future__ import annotations
@@ -263,10 +263,8 @@ def _entries(fields: Fields, key: str) -> tuple[tuple[ScalarNode, Node], ...]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Functions of contexts as written: taken apart, with the place of each part, nothing looked up.
-#
-# Short form ``TYPE [UNIT] -> TYPE [UNIT] = EXPRESSION``; long form a mapping with ``signature`` and, beside the
-# expression, what it looks up or remembers.
+# Functions as written. Short form ``TYPE [UNIT] -> TYPE [UNIT] = EXPRESSION``; long form a mapping with ``signature``
+# and, beside the expression, what it looks up or remembers.
 
 _TIMES = ("event", "now")
 _MEANS = ("expr", "value", "python")

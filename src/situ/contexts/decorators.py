@@ -1,6 +1,8 @@
-"""Dataclasses → types, in the words of the files: ``price: Annotated[Money, Unit("USD")]`` is ``price: Money USD``.
+"""Contexts in Python: decorators on dataclasses and functions that declare what a file of ``contexts/`` would.
 
-Another dataclass is a type by its name. Whether that is declared, and where, is not known here.
+`head_of` and `struct_of` make a type of a dataclass; `context`, `maps_to`, `transform_with` and `conv_function` collect
+declarations; `declared_contexts` gives them as data. Nothing is looked up and nothing runs: whoever loads the data
+finds what is wrong with it.
 """
 
 from __future__ import annotations
@@ -20,6 +22,10 @@ from situ.contexts.model import ROOT
 from situ.lang.catalogue import CODE_FROM_CLIENT, DIRECTION_MISSING, UNKNOWN_FUNCTION
 from situ.lang.problems import SituError, nearest
 from situ.lang.types.model import format_head
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Dataclasses → types, in the words of the files: ``price: Annotated[Money, Unit("USD")]`` is ``price: Money USD``.
+# Another dataclass is a type by its name. Whether that is declared, and where, is not known here.
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +137,7 @@ def _in_json(value: Any) -> Any:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Contexts in Python: decorators that collect what dataclasses declare, as data.
-#
-# Nothing is looked up here and nothing runs: :func:`declared_contexts` gives what a file of ``contexts/`` would say,
-# and whoever loads that finds what is wrong with it. How a class becomes a type is
-# :mod:`situ.contexts.decorators`.
+# Decorators, and what they collected as data.
 
 Way = Literal["in", "out", "both"]
 T = TypeVar("T")

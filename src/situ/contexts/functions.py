@@ -1,4 +1,8 @@
-"""What is asked of functions of a context besides that their expressions work: times, units, inverses, overriding."""
+"""Functions of one context: names looked up, expressions checked, in the form that transformations use.
+
+The `check_…` functions ask for what a function needs besides an expression that works: time, inverse, the signature it
+overrides, Python code, unambiguous units. `define_functions` makes a `Conversion` of each function of a context.
+"""
 
 from __future__ import annotations
 
@@ -153,11 +157,9 @@ def _typed(variable: Variable, types: Types) -> str:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The functions of one context: looked up, checked, in the form that transformations use.
-#
-# Types and units are those visible in the context. The expression is checked for good where it reads nothing of the
-# source event; otherwise it must work for at least one event type, and whether it does where a rule applies it is seen
-# there (:mod:`situ.contexts.function_bodies`).
+# Definition. Types and units are those visible in the context. The expression is checked for good where it reads
+# nothing of the source event; otherwise it must work for at least one event type, and whether it does where a rule
+# applies it is seen there (:mod:`situ.contexts.function_bodies`).
 
 _MOST_TRIED = 50
 """Event types for which an expression is tried that reads attributes of events: one that fits is enough."""

@@ -1,6 +1,7 @@
-"""The type that an event type becomes where rules change it and nobody wrote down what it is then.
+"""Loading of contexts, from declarations or canonical JSON: each below its parent, with everything that is wrong.
 
-It has the name and the attributes of the original; what a function converts has the type and unit that it gives.
+`derived_types` gives the event types of a context that derives them from its rules. `load_contexts`, `define_contexts`
+and `contexts_from_json` define contexts, parents first.
 """
 
 from __future__ import annotations
@@ -43,6 +44,10 @@ from situ.lang.types.model import Attribute, ListOf, Struct, Type, fits, is_subt
 from situ.lang.types.resolve import resolve
 from situ.lang.types.table import Types
 from situ.lang.units import Unit
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Derived types: what an event type becomes where rules change it and nobody declared the result. It has the name and
+# the attributes of the original; what a function converts has the type and unit of its result.
 
 
 def derived_types(context: Context) -> Types:
@@ -121,10 +126,8 @@ def _attribute(place: ResolvedPlace, attribute: Attribute, context: Context) -> 
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The files of ``contexts/`` → contexts, each below its parent, with everything that is wrong in them.
-#
-# Parents come first, so each context sees what it inherits settled. A fault takes out only what it touches. Where the
-# parent itself is not known, what may be declared there is not called unknown.
+# Declarations → contexts. Parents come first, so each context sees what it inherits settled. A fault takes out only
+# what it touches. Where the parent itself is not known, what may be declared there is not called unknown.
 #
 # Types, events and units of ``root`` belong to the table of the deployment's types: :func:`root_declarations` gives
 # them to whoever makes that table, and the table given here has them.
@@ -338,6 +341,8 @@ class _ContextLoader:
         defined = define_functions(text, context, scope, self._sources, found.faults, problems)
         context = replace(context, functions=MappingProxyType({**context.functions, **defined.functions}))
         found.faulty |= defined.faulty
+        # Derived types follow from rules, and rules are read by types: a first reading, without its problems, gives the
+        # types.
         if context.derives:
             drafted = self._with_rules(text, context, found, Problems())
             context = replace(context, types=derived_types(drafted))

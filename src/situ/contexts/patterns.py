@@ -1,7 +1,8 @@
-"""How patterns are written: parts between dots, each a name, perhaps with ``[]`` and a type in parentheses.
+"""Patterns that name places in events, such as ``Shipment.crates[].spare``: how they are read, matched and printed.
 
-This module cuts the text into parts and knows nothing of which types and attributes exist; that, and so where the dots
-of a type's own name end, is for :mod:`situ.contexts.patterns`.
+`split_pattern` cuts the text into parts, `PatternReader` gives each part its meaning, `Traversal` is one place of an
+event, `matches` says whether a pattern names it. Which of several matching patterns counts is
+:mod:`situ.contexts.resolve_rules`.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ from situ.lang.types.model import (
     nowhere,
 )
 from situ.lang.types.table import Types
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Syntax: parts between dots, each a name, perhaps with ``[]`` and a type in parentheses. Which types and attributes
+# exist, and so where the dots of a type's own name end, is not known here.
 
 MOST_PARTS = 4 * DEEPEST
 """No event is deeper than types can be stacked; the rest is room for types that have dots in their names."""
@@ -200,10 +205,8 @@ class _Cutter:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# From the parts of a written pattern to types and attributes, and what can stand where.
-#
-# This module gives each part its meaning by the type to its left: a name is an attribute if that type has one, else a
-# type. What cannot be is refused with its place. What patterns are good for is :mod:`situ.contexts.patterns`.
+# Meaning of the parts, given by the type to the left: a name is an attribute if that type has one, else a type. What
+# cannot be is refused with its place.
 
 _MOST_NAMED = 5  # in a hint
 
@@ -380,12 +383,8 @@ def _below(type: Type, types: Types) -> Iterator[Type]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Places in events, and the patterns that name them: ``DangerCheck.Position``, ``Shipment.crates[].spare``.
-#
-# A *traversal* is one place: the event's type, then attribute by attribute, each with the type its value has there. A
-# *pattern* stands for many. This module owns what the two are together: how a pattern is read and printed, which are
-# possible at all, and which places one matches. Which of several matching patterns counts is
-# :mod:`situ.contexts.resolve_rules`.
+# Places and patterns. A *traversal* is one place: the event's type, then attribute by attribute, each with the type its
+# value has there. A *pattern* stands for many.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,7 @@
-"""Files of Python functions, read as text: which functions are in them and what their decorators declare.
+"""Files of Python functions, read as text and never executed here, and the contexts that declare or name them.
 
-Nothing is executed here, nor by anyone who only checks a project; :mod:`situ.stages.conversion_state` runs what an
-engine needs. So arguments of decorators are literals, and a file stands alone: it imports what is installed, no other
-file of the project.
+`read_code` finds the functions of a file and what their decorators declare, `with_code` puts them into declarations of
+contexts. :mod:`situ.stages.conversion_state` runs what an engine needs.
 """
 
 from __future__ import annotations
@@ -20,6 +19,10 @@ from situ.lang.catalogue import BAD_PYTHON
 from situ.lang.documents import MappingNode, Node, Reader, ScalarNode
 from situ.lang.documents.nodes import DocumentLimits, SourceText, placed, read_source
 from situ.lang.problems import Location, Problems
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Reading. As nothing is executed, arguments of decorators are literals. A file stands alone: it imports what is
+# installed, no other file of the project.
 
 _LIMITS = DocumentLimits()
 CONV_FUNCTION, CONTEXT, TRANSFORM_WITH = "conv_function", "context", "transform_with"
@@ -235,10 +238,8 @@ def _decorator(node: ast.expr) -> str | None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Functions of Python put into the contexts that declare or name them, with the text of their file.
-#
-# The text becomes part of the function itself, as an expression is: whoever has the context has the code, of just this
-# version. What stands here works on declarations; :mod:`situ.contexts.load` reads them like all others.
+# Functions put into contexts. The text of the file becomes part of the function, as an expression is: whoever has the
+# context has the code, of just this version. :mod:`situ.contexts.load` reads these declarations like all others.
 
 
 def with_code(

@@ -1,17 +1,7 @@
-"""Which of several rules for one place counts: one comparison, without ties between different patterns.
+"""Which rule converts which place of an event type: precedence of rules, their index, the walk over all places.
 
-The criteria, as people think of them:
-
-- P1 deeper beats shallower: a pattern that says more about the way to the place;
-- P2 an attribute beats a type;
-- P3 a more derived type beats a less derived one;
-- P4 of unrelated supertypes the nearer one, then the one declared first;
-- P5 a more specific beginning beats depth;
-- P6 subtyping beats P1 and P2.
-
-All six are one comparison of tuples. The last part of a pattern speaks about the target, the last level of the path;
-its other parts about the levels 0, 1, … in order; about levels between it says nothing. Each level gets a key of
-distance, kind and order, and the keys are compared for the target first, then from the event inwards.
+`rank_rules` orders the rules that match one place and `explain_choice` says why; `PatternTree` finds matching rules
+without trying each; `resolve_event_type` uses both for every place of an event type.
 """
 
 from __future__ import annotations
@@ -28,6 +18,20 @@ from situ.lang.problems import SituError
 from situ.lang.types.model import ListOf, Named, Struct, Type, is_subtype
 from situ.lang.types.resolve import MOST_PATHS
 from situ.lang.types.table import Types
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Precedence: one comparison, without ties between different patterns. The criteria, as people think of them:
+#
+# - P1 deeper beats shallower: a pattern that says more about the way to the place;
+# - P2 an attribute beats a type;
+# - P3 a more derived type beats a less derived one;
+# - P4 of unrelated supertypes the nearer one, then the one declared first;
+# - P5 a more specific beginning beats depth;
+# - P6 subtyping beats P1 and P2.
+#
+# All six are one comparison of tuples. The last part of a pattern speaks about the target, the last level of the path;
+# its other parts about the levels 0, 1, … in order; about levels between it says nothing. Each level gets a key of
+# distance, kind and order, and the keys are compared for the target first, then from the event inwards.
 
 # ── where a type stands among its supertypes ──────────────────────────────────────────────────────
 
@@ -205,11 +209,10 @@ def _said(pattern: Pattern, number: int) -> Type:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Rules by their patterns, as a tree: while an event is walked down, the patterns that may still match go along.
-#
-# Patterns that begin alike share their beginnings, and the last part is looked up by its attribute or its type, so
-# what a place costs depends on the rules that match there and not on how many there are. The tree only finds; what
-# finding means is :func:`situ.contexts.patterns.matches`, which is held equal by tests.
+# Index: rules by their patterns, as a tree. While an event type is walked down, the patterns that may still match go
+# along. Patterns that begin alike share their beginnings, and the last part is looked up by its attribute or its type,
+# so what a place costs depends on the rules that match there and not on how many there are.
+# :func:`situ.contexts.patterns.matches` says what is to be found; tests hold the two equal.
 
 Alike = tuple[Rule, ...]
 """The rules of one pattern: the one in force, and those it overrides."""
@@ -298,13 +301,10 @@ class PatternTree:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# From the rules of a context to the places of an event type that they convert.
-#
-# An event is walked from the top down. At each place the rules that match compete; if there are any, the first
-# converts the whole value and nothing below is visited. Everything is settled for types, before any event is there:
-# where values of subtypes can stand, each gets a place of its own, and at run time only ``$type`` is left to decide.
-# This module owns that walk; which rule counts is :mod:`situ.contexts.resolve_rules`, what the conversions do
-# :mod:`situ.contexts.transform.transformation`.
+# The walk, from the top down. At each place the rules that match compete; if there are any, the first converts the
+# whole value and nothing below is visited. Everything is settled for types, before any event is there: where values of
+# subtypes can stand, each gets a place of its own, and at run time only ``$type`` is left to decide. What the
+# conversions do is :mod:`situ.contexts.transform.transformation`.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,7 +1,7 @@
-"""The mappings of one context: which event type becomes which, and which attributes do not go by name.
+"""Mappings and rules of one context, looked up and checked.
 
-The side of root is looked up in root, the other in the context. Whether every attribute of the target gets a value of
-its type is seen when transformations are made; here only that what is written leads somewhere.
+`define_mappings` settles which event type becomes which and which attributes do not go by name, `define_rules` which
+function converts what a pattern names, in which direction.
 """
 
 from __future__ import annotations
@@ -45,6 +45,10 @@ from situ.lang.problems import Location, Problem, Problems, SituError, nearest
 from situ.lang.types.json_codec import decode
 from situ.lang.types.model import ROOT_PREFIX, Attribute, ListOf, Struct, is_subtype, plain
 from situ.lang.types.table import Types
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Mappings. The side of root is looked up in root, the other in the context. Whether every attribute of the target gets
+# a value of its type is seen when transformations are made; here only that what is written leads somewhere.
 
 _FORMS = "Write a path of the source, `{expr: EXPRESSION}` or `{default: VALUE}`."
 
@@ -252,9 +256,7 @@ def _structs(event: Struct) -> Iterator[Struct]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The rules of one context: patterns read, functions found, each rule with its direction.
-#
-# A rule that cannot be used is reported, and something else stands in its place for the checks that follow, so that
+# Rules. One that cannot be used is reported, and something else stands in its place for the checks that follow, so that
 # what it would have done is not missed there: that is no second fault.
 
 STANDS_IN = -1

@@ -1,7 +1,7 @@
-"""The canonical JSON form of a context: what deployment snapshots hold.
+"""`Contexts`, all contexts of a deployment by their identifiers, and the canonical JSON form of each.
 
-Only what the context declares itself, in the words of its file, each list in the order that counts. Types have the form
-of tables of types. Reading it back is :func:`situ.contexts.load.contexts_from_json`.
+`context_as_json` gives what a context declares, `as_file` the same as a file of ``contexts/``. Reading it back is
+:func:`situ.contexts.load.contexts_from_json`.
 """
 
 from __future__ import annotations
@@ -36,6 +36,10 @@ from situ.lang.quantities import format_duration
 from situ.lang.types.json_codec import encode
 from situ.lang.types.model import ROOT_PREFIX, Struct, Type, format_head, plain
 from situ.lang.types.table import Types
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Canonical JSON, which deployment snapshots hold: only what the context declares itself, in the words of its file, each
+# list in the order that counts. Types have the form of tables of types.
 
 
 def context_as_json(context: Context, shared: Collection[str] = ()) -> dict[str, Any]:
@@ -187,9 +191,7 @@ def _state(state: ReferenceState) -> dict[str, Any]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# All contexts of a deployment, by their identifiers.
-#
-# ``root`` is always there. Two such sets are equal if they declare the same, wherever it was written.
+# All contexts. ``root`` is always there. Two such sets are equal if they declare the same, wherever it was written.
 
 
 class Contexts:

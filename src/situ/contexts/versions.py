@@ -1,9 +1,7 @@
-"""Root as it was before one of its types was replaced: contexts that know only the old type go on below it.
+"""Versions of contexts beside each other: former roots, rules that keep contexts below as they were, and forks.
 
-``root.v1`` is a context over the root that came after it: ``root.v2``, or root itself if there is none. It declares the
-type as it was, with rules whose functions lead from the old type to the new one and back. Whatever holds the type, at
-any depth, follows by itself. For contexts that extend it, it is root: they are compiled against it, and what leads from
-there to root is put in front or behind (:func:`situ.contexts.transform.transformation.transformations`).
+`former_types`, `as_root` and `check_replaced` are for a root one of whose types was replaced; `keep_below` puts in
+rules when a context further up is augmented; `fork` makes the context that has a change which somebody's use forbids.
 """
 
 from __future__ import annotations
@@ -41,6 +39,13 @@ from situ.lang.types.model import (
     plain,
 )
 from situ.lang.types.table import Types
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Former roots: contexts that know only the old type go on below root as it was. ``root.v1`` is a context over the root
+# that came after it: ``root.v2``, or root itself if there is none. It declares the type as it was, with rules whose
+# functions lead from the old type to the new one and back. Whatever holds the type, at any depth, follows by itself.
+# For contexts that extend it, it is root: they are compiled against it, and what leads from there to root is put in
+# front or behind (:func:`situ.contexts.transform.transformation.transformations`).
 
 # ── types ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -220,12 +225,11 @@ def _sample(type: Type, number: int) -> Any:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# A context is augmented, and those below it go on as they did.
-#
-# A rule that is new further up may win in a context below, against rules that are less specific or none. There a rule
-# with the same pattern is put in that overrides it: ``PATTERN -> keep``, with which resolution goes on as if nobody
-# had declared the pattern. If the context saw the pattern before, from further up than the new one, that would take
-# the old rule out, too; then the rule that is put in has the old one's function.
+# Augmented contexts, below which all goes on as before. A rule that is new further up may win in a context below,
+# against rules that are less specific or none. There a rule with the same pattern is put in that overrides it:
+# ``PATTERN -> keep``, with which resolution goes on as if nobody had declared the pattern. If the context saw the
+# pattern before, from further up than the new one, that would take the old rule out, too; then the rule that is put in
+# has the old one's function.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,9 +356,8 @@ def with_contexts(contexts: Contexts, changed: Mapping[str, Context]) -> Context
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# A changed context beside the one that somebody uses: it extends that one and overrides what is other.
-#
-# What was taken out is overridden, too, where that can be said: a rule by ``keep``. Where it cannot, there is no fork.
+# Forks: a changed context beside the one that somebody uses. It extends that one and overrides what is other. What was
+# taken out is overridden, too, where that can be said: a rule by ``keep``. Where it cannot, there is no fork.
 
 Body = Mapping[str, Any]
 

@@ -1,4 +1,8 @@
-"""The elements of a context in XML: which there are, what each can have, and what to say about all else."""
+"""Contexts in XML: the files ``contexts/*.xml``, read into the nodes that the same context has in YAML.
+
+The parts, in order: which elements there are and what each can have, the nodes that an element becomes,
+`parse_context_xml` with `check_references`, and `as_yaml`, which writes a context as a YAML file.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +122,7 @@ class ElementFaults:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The nodes that an element of XML has in YAML, at the place of the element.
+# Nodes of YAML, at the place of the element.
 
 
 def word(element: Element, text: str) -> ScalarNode:
@@ -152,12 +156,9 @@ def value_of(scalar: ScalarNode) -> Node:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Contexts in XML: the files ``contexts/*.xml``, read into the nodes that the same context has in YAML.
-#
-# So everything after this is one way, and both forms give equal contexts. What somebody writes who is used to classes,
-# ``com.acme.us.PositionUpdate``, names a type or function of the project by its last part, or by its ``alias``; no
-# code is loaded. Which elements there are is :mod:`situ.contexts.xml_form`; this module gives them their
-# meaning.
+# The reader. Everything after it is one way for both forms, so they give equal contexts. What somebody writes who is
+# used to classes, ``com.acme.us.PositionUpdate``, names a type or function of the project by its last part, or by its
+# ``alias``; no code is loaded.
 
 _NAME = re.compile(rf"(?:{ROOT_PREFIX})?[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _MAPPED_FORMS = ("from", "expr", "default")
@@ -450,7 +451,7 @@ class _XmlReader:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# A context that was written otherwise, as the YAML of a file of ``contexts/``.
+# A context as the YAML of a file of ``contexts/``, however it was written.
 
 _UNSEEN = re.compile("[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 """What can only be written as an escape."""

@@ -1,7 +1,6 @@
-"""Type verification: what a mapping gives must fit what it is mapped to, place by place.
+"""Steps that make an event of the target type from one of the source type, with the verification of every place.
 
-Checked are the places of an event that are really made, not the rules: one that is wrong where it never wins does no
-harm. This module says what is wrong; who finds it is :mod:`situ.contexts.transform.build_steps`.
+`Verification` collects what is wrong on the way, `StepBuilder` builds the steps.
 """
 
 from __future__ import annotations
@@ -52,6 +51,10 @@ from situ.lang.expr.tree import Case, Coalesce, Compare, Each, ForEach, IsNull, 
 from situ.lang.problems import Location, Problem, Problems, SituError
 from situ.lang.types.model import PLANAR, STRING, Attribute, ListOf, Struct, Type, fits, is_subtype, plain, unit_below
 from situ.lang.units import NO_UNIT, Unit
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Type verification: what a mapping gives must fit what it is mapped to, place by place. Checked are the places of an
+# event that are really made, not the rules: one that is wrong where it never wins does no harm.
 
 
 @dataclass(slots=True, kw_only=True)
@@ -155,11 +158,9 @@ class Verification:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# From the places of an event type and what converts them to the steps that make the target.
-#
-# The walk is by target attribute: what goes there by name comes from the source's place of that name, by its rule, by
-# units, or as it is. Whatever does not change at all is copied whole, however much lies below. What is wrong on the
-# way is told to a :class:`~situ.contexts.transform.build_steps.Verification`, and the walk goes on.
+# Steps. The walk is by target attribute: what goes there by name comes from the source's place of that name, by its
+# rule, by units, or as it is. Whatever does not change at all is copied whole, however much lies below. What is wrong
+# is told to the `Verification`, and the walk goes on.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

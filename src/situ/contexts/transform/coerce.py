@@ -1,7 +1,7 @@
-"""Values in the shape that is declared where they go: numbers wide enough, structs with their name and defaults.
+"""Values in the shape and unit that is declared where they go: widened numbers, named structs, converted units.
 
-A struct that an expression made has no name and its attributes in any order; a value of a subtype says so in ``$type``,
-which it had no need to where it came from. This module knows types and trees, but nothing of rules.
+`Coercer` fits an expression to a declared type; `unit_conversion` finds how one unit becomes another where no rule says
+so, `convert_unit` does it.
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ from situ.lang.types.json_codec import TYPE_KEY
 from situ.lang.types.model import DOUBLE, INT, LONG, STRING, Attribute, Decimal, ListOf, Struct, Type, fits, plain
 from situ.lang.types.table import Types
 from situ.lang.units import NO_UNIT, IncompatibleUnits, Unit, conversion
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Shape. A struct that an expression made has no name and its attributes in any order; a value of a subtype says so in
+# ``$type``, which it had no need to where it came from.
 
 
 def present(node: Read) -> Read:
@@ -192,11 +196,9 @@ class Coercer:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# How a value in one unit becomes one in another, where no rule says so.
-#
-# A function declared from one to the other comes first, that of the nearest context; then, between physical units of
-# one dimension, arithmetic with exact constants (:mod:`situ.lang.units`). What is not physical converts only by a
-# function.
+# Units. A function declared from one to the other comes first, that of the nearest context; then, between physical
+# units of one dimension, arithmetic with exact constants (:mod:`situ.lang.units`). What is not physical converts only
+# by a function.
 
 _SMALLEST, _LARGEST = Fraction(1, 10**300), Fraction(10**300)
 

@@ -1,6 +1,7 @@
-"""Functions at the places they convert: their expressions, with the value and what they read of tables put in.
+"""Functions of contexts at the places they convert: expressions put in, and what only an engine can provide.
 
-What no expression gives, the row of a table or what Python makes of a value, enters as a variable that the host binds.
+`FunctionInliner` puts the expression of a function in; a row of a table, a remembered row or a result of Python becomes
+a variable (`ExternalValue`). `with_rows` replaces such variables by calls of functions that the engine passes in.
 """
 
 from __future__ import annotations
@@ -157,10 +158,8 @@ def _reads_value(node: Node) -> bool:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Rows of tables, references and results of Python where an expression reads them: found by functions of the host.
-#
-# In a transformation each of them is a variable. An engine that joins tables binds it; one that holds them in memory
-# puts a call in its place, here, with the keys or the value as they are known there, inside of lists as well.
+# Calls in place of variables. An engine that joins tables binds the variable; one that holds them in memory puts a call
+# in its place, with the keys or the value as they are known there, inside of lists as well.
 
 FindRow = Callable[..., Any]
 """The row for the values of the keys, in their order; one more value where there are several as time goes by: the

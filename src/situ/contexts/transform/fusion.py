@@ -1,7 +1,7 @@
-"""Where an expression can fail, and whether another fails there, too.
+"""Two transformations fused into one: from one context straight to another, or from one version of root to another.
 
-An event that has no value for some attribute of root becomes no event at all, even for those who do not ask for that
-attribute. A fused transformation that leaves attributes out owes this check; here it is found what it owes.
+The parts, in order: which failures a fused expression owes, rewriting of expressions put into one another, `fuse` with
+`FusedConverter`, and `bridge_root_versions`.
 """
 
 from __future__ import annotations
@@ -43,6 +43,10 @@ from situ.lang.problems import Problem
 from situ.lang.types.json_codec import TYPE_KEY
 from situ.lang.types.model import STRING, Struct, Type, plain
 from situ.lang.types.table import Types
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Failures. An event that has no value for some attribute of root becomes no event at all, even for consumers who do not
+# ask for that attribute. A fused transformation that leaves attributes out owes this check.
 
 
 def obligations(node: Node) -> Iterator[Node]:
@@ -112,10 +116,8 @@ def _evaluates(condition: Node, owed: Node) -> bool:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Rewriting of trees that are put into one another: what is made only to be taken apart again disappears.
-#
-# Each function gives an expression with the same values. That what is no longer made could have failed is not theirs
-# to see: :mod:`situ.contexts.transform.fusion` is for that.
+# Rewriting: what is made only to be taken apart again disappears. Each function gives an expression with the same
+# values. That what is no longer made could have failed is not theirs to see; `obligations` is for that.
 
 
 def inline_variable(node: Node, variable: str, made: Node, types: Types) -> Node:
@@ -241,11 +243,9 @@ def _reads(node: Node, variable: str) -> bool:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Fused transformations: from the terms of one context straight to those of another.
-#
-# What the way out of root reads of a root event is what the way into root makes of it: put in its place, root events
-# need not be made. A fused transformation gives what the two give one after the other, and fails where one of them
-# does: what the way in would fail at is looked at even if the consumer does not ask for it.
+# Fusion. What the way out of root reads of a root event is what the way into root makes of it: put in its place, root
+# events need not be made. The result fails where one of the two does: what the way in would fail at is looked at even
+# if the consumer does not ask for it.
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 _TYPE = "type"
@@ -398,10 +398,9 @@ def _guarded(node: Node, open_ends: list[Node], outbound: Transformation) -> Nod
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The ways of a context that was made against a root which was replaced, straight from and to the root of now.
-#
-# What leads from one root to the other is made of expressions alone. The context's own ways may need tables, memory or
-# Python as well; what these are asked for is then said of the event as it is now.
+# Versions of root: the ways of a context that was made against a root which was replaced, straight from and to the root
+# of now. What leads from one root to the other is made of expressions alone. The context's own ways may need tables,
+# state or Python as well; what these are asked for is then said of the event as it is now.
 
 Ways = Mapping[str, Transformation]
 

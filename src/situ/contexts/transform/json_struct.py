@@ -1,9 +1,7 @@
-"""From the struct that an event was read into to the struct of the target, without any text between.
+"""Fast plans for transformations over msgspec structs: from struct to struct, and from text to text by patching.
 
-An event that has come in is a struct already (:mod:`situ.event.data_reader`), and what it becomes in root is one, too,
-from which the ways out of root go on. What is copied is handed on, with all below it; text is made of a struct only
-where it is to be sent. Structs hold what stands in JSON: of dates, decimals and the like the text, which can be copied
-and written but not computed with. Transformations that do that, or that tell subtypes apart, have no plan here.
+`StructPlan` makes the struct of the target of the one that an event was read into. `PatchPlan` reads JSON, changes what
+it has read and writes it. Both raise `NoTextPlan` for transformations that they cannot do.
 """
 
 from __future__ import annotations
@@ -23,6 +21,13 @@ from situ.lang.expr.tree import Case, Coalesce, Each, ForEach, IsNull, Literal, 
 from situ.lang.types.json_codec import TYPE_KEY
 from situ.lang.types.model import INT, LONG, ListOf, Struct, Type, plain
 from situ.lang.types.table import Types
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Struct to struct, without any text between. An event that has come in is a struct already
+# (:mod:`situ.event.data_reader`), and what it becomes in root is one, too, from which the ways out of root go on. What
+# is copied is handed on, with all below it; text is made of a struct only where it is to be sent. Structs hold what
+# stands in JSON: of dates, decimals and the like the text, which can be copied and written but not computed with.
+# Transformations that do that, or that tell subtypes apart, have no plan here.
 
 
 class StructPlan(SourceUsage):
@@ -167,11 +172,10 @@ def _has_structs(type: Type) -> bool:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# From text to text by changing what was read, where the target looks much like the source.
-#
-# Data is read into generated structs that have the fields of the target, in its order. What the target takes over
-# stays where it is, unread; what is computed is put in its place; what the target does not have is taken out. So an
-# event costs what changes in it, not what it has. Transformations of which this makes no plan take the way of
+# Text to text by changing what was read, where the target looks much like the source. Data is read into generated
+# structs that have the fields of the target, in its order. What the target takes over stays where it is, unread; what
+# is computed is put in its place; what the target does not have is taken out. So an event costs what changes in it, not
+# what it has. Transformations of which this makes no plan take the way of
 # :class:`~situ.contexts.transform.json_text.TextPlan`.
 #
 # Nothing may be changed before the last that reads it has done so. In each *scope*, the event or a part that may be

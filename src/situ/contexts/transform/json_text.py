@@ -1,7 +1,7 @@
-"""From the canonical text of an event's data to that of the target's, without making values of what does not change.
+"""Transformation of canonical JSON text to canonical JSON text, without making values of what does not change.
 
-What a transformation only copies is taken over as text, unread; what it computes with is read as values, in C; what it
-does not look at is skipped. The result is what :mod:`situ.lang.types.json_codec` would write.
+`SourceUsage` finds what a transformation needs of the source, `TextPlan` reads that and makes the result anew,
+`with_copies` finds structs whose text is the same on both sides.
 """
 
 from __future__ import annotations
@@ -52,6 +52,10 @@ from situ.lang.types.model import (
     plain,
 )
 from situ.lang.types.table import Types
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What a transformation only copies is taken over as text, unread; what it computes with is read as values, in C; what
+# it does not look at is skipped. The result is what :mod:`situ.lang.types.json_codec` would write.
 
 AS_IN_JSON = (BOOLEAN, INT, LONG, DOUBLE, STRING)
 _SINGLE: Mapping[Primitive, Any] = MappingProxyType(
@@ -254,10 +258,9 @@ def _encoded(node: Node, types: Types) -> Node:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What has the same text on both sides: structs that are made anew, under another name, of all that they had.
-#
-# To values it matters that a struct is of another type now; to JSON it does not, as long as its attributes are the
-# same and stand in the same order. What is found here is handed on as it is, unread, with all below it.
+# The same text on both sides: structs that are made anew, under another name, of all that they had. To values it
+# matters that a struct is of another type now; to JSON it does not, as long as its attributes are the same and stand in
+# the same order. What is found here is handed on as it is, unread, with all below it.
 
 
 def with_copies(node: Node, source: Struct, types: Types) -> Node:

@@ -1,7 +1,8 @@
-"""The steps of a whole event: by name, and where a mapping says so, from elsewhere.
+"""What becomes of events on the way into a context or out of it: one `Transformation` for each event type.
 
-The keys of a mapping's ``attributes`` are places of the target. Each gets the value at a place of the source, with the
-rules for that place, or that of an expression over the source as it came, or always the same.
+`event_steps` makes the steps of a whole event, `transformations` compiles all event types of a context and direction. A
+transformation is data, an expression over ``event`` and ``data`` whose type is the target's, with where each part comes
+from: both engines compile it, subscriptions are mediated with it, people read it.
 """
 
 from __future__ import annotations
@@ -49,6 +50,11 @@ from situ.lang.problems import Problem, Problems, SituError
 from situ.lang.types.model import STRING, Attribute, ListOf, Named, Struct, Type, fits, plain, supertypes
 from situ.lang.types.table import Types
 from situ.lang.units import NO_UNIT
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The steps of a whole event: by name, and where a mapping says so, from elsewhere. The keys of a mapping's
+# ``attributes`` are places of the target. Each gets the value at a place of the source, with the rules for that place,
+# or that of an expression over the source as it came, or always the same.
 
 
 def event_steps(
@@ -241,11 +247,8 @@ def _through(way: Read, value: Read) -> Read:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What becomes of events on the way into a context or out of it: one expression per event type.
-#
-# A context is compiled from everything that is visible in it, straight to root: how deep it stands costs nothing. A
-# transformation is data, an expression over ``event`` and ``data`` whose type is the target's, with where each part
-# comes from; both engines compile it, subscriptions are mediated with it, people read it.
+# Compilation. A context is compiled from everything that is visible in it, straight to root: how deep it stands costs
+# nothing.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,7 +318,7 @@ def transformations(context: Context, direction: Direction, problems: Problems) 
     What is wrong is reported, all of it; so is which types have no mapping, and whether they pass. A context below a
     root that was replaced is compiled against that, and what leads from there to root is made one with it.
     """
-    # What fuses transformations is made of them.
+    # Imported here, because `fusion` imports this module.
     from situ.contexts.transform.fusion import bridge_root_versions
 
     compiled = own_transformations(context, direction, problems)
