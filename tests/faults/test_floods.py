@@ -113,7 +113,7 @@ def test_one_client_floods_its_router_and_the_others_are_served(kind: str, spark
     assert reconnects == 0
     # A message at a time, beside the flood: before, nothing of it was stored until all of that was.
     assert found["served"] >= 5, found  # type: ignore[operator]
-    assert found["slowest"] < 5, found  # type: ignore[operator]
+    assert found["slowest"] < 20, found  # type: ignore[operator]  # a minute before, without bounds
     assert found["queue"] <= 17 * 1024 * 1024, found  # type: ignore[operator]
     assert found["grown"] < 200 * 1024 * 1024, found  # type: ignore[operator]
     if kind.endswith("events"):  # questions may be answered as fast as they come

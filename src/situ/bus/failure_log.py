@@ -59,6 +59,12 @@ class InternalErrors:
         self.counts["policy that began anew"] += 1
         self._log.error("policy %s cannot go on from what it remembers and begins anew:\n%s", policy, failure.trace)
 
+    def untold(self, policies: Iterable[str]) -> None:
+        """What policies decided cannot be published."""
+        for policy, count in Counter(policies).items():
+            self.counts["situation that is not told"] += count
+            self._log.error("policy %s: %d transitions of situations cannot be told and are left out", policy, count)
+
     def of_events(self, bad: Iterable[BadRow]) -> None:
         """Log those of the dead letters that are mistakes."""
         for text in self._seen.of(bad):

@@ -1,8 +1,7 @@
-"""How long to pause between steps: they take half of the time at most, so that events are routed between them.
+"""Detection of situations in the edge engine: takes events of the root log in steps and publishes what policies detect.
 
-Most steps come singly, and the next one begins as soon as something is there: a pause after each would be added to
-whatever comes meanwhile. Only when steps have taken more than half of the time for some milliseconds is what comes
-gathered for the next one.
+`StepPacing` says how long to pause between steps, `Outbox` holds messages to be published, `fill` does the back-fill of
+policies that begin in the past, `EdgeDetection` takes the steps and keeps the checkpoint.
 """
 
 from __future__ import annotations
@@ -76,6 +75,11 @@ from situ.stages.plan import Plan
 from situ.stages.root_log import upgrade_message
 from situ.stages.takeover import DetectionHandover, Highest
 
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Pauses: steps take half of the time at most, so that events are routed between them. Most steps come singly, and the
+# next one begins as soon as something is there: a pause after each would be added to whatever comes meanwhile. Only
+# when steps have taken more than half of the time for some milliseconds is what comes gathered for the next one.
+
 LENT = 0.005
 """Seconds that steps may take beyond their half before they pause."""
 LONGEST = 0.002
@@ -99,7 +103,7 @@ class StepPacing:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What is written down and to be published: in order, by somebody who works beside, no more than a few at a time.
+# Messages that are in the journal and to be published: in order, by a task of its own, no more than a few at a time.
 
 T = TypeVar("T")
 
@@ -144,8 +148,7 @@ class Outbox(Generic[T]):
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Stage detect, for policies that begin in the past: what the root log holds is worked before they go on with the rest.
-#
+# Back-fill, for policies that begin in the past: what the root log holds is worked before they go on with the rest.
 # Other policies wait meanwhile; what comes is in the log, and nothing of it is missed.
 
 _SOME = 500
@@ -191,9 +194,7 @@ async def fill(
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Stage detect: events of the root log → situations, published as events of their policies.
-#
-# Works beside routing: what the log has is taken in portions, a step of detection for each. While nothing comes and
+# Steps, beside routing: what the log has is taken in portions, a step of detection for each. While nothing comes and
 # something is still to be decided, the clock alone brings the next step.
 
 _audit = logging.getLogger("situ.audit")
@@ -207,6 +208,7 @@ _FEW, _BRIEF = 256, 0.005
 have something to do take turns of several milliseconds. One long step alone does not say that the next is long."""
 _MOST_TOLD = 64
 """Messages that wait to be published; while it cannot be done, nothing more is detected."""
+_MOST_TELL_ATTEMPTS = 3
 
 Refuse = Callable[[Sequence[BadRow], Plan], Awaitable[None]]
 """Make dead letters of events that are in the log; they are stored when this returns."""
@@ -240,6 +242,8 @@ class EdgeDetection:
         self._progress = DetectionProgress()
         self._states: States = {}
         self._due = False
+        self._untold: list[SituationTransition] = []
+        self._tell_attempts = 0
         self._taken = TakenSteps()
         self._in_hand = False
         self._outbox: Outbox[PolicyMessage] = Outbox(_MOST_TOLD)
@@ -276,6 +280,7 @@ class EdgeDetection:
         """
         # What a start before this one left in them is written down, or taken anew.
         self._outbox, self._taken, self._closed = Outbox(_MOST_TOLD), TakenSteps(), False
+        self._untold, self._tell_attempts = [], 0
         self._highest = highest
         record = await asyncio.to_thread(self._remembered.load)
         last = (await self._bus.state(BusNames(plan.zone).root_stream)).last
@@ -359,7 +364,7 @@ class EdgeDetection:
     @property
     def is_idle(self) -> bool:
         """Whether all that was given is taken, and all that was told is published."""
-        return not self._queue and not self._in_hand and self._outbox.is_settled
+        return not self._queue and not self._untold and not self._in_hand and self._outbox.is_settled
 
     def left(self) -> DetectionHandover | None:
         """What another engine needs to go on, after the end; None if there are no policies."""
@@ -431,6 +436,7 @@ class EdgeDetection:
 
     async def _work(self, publish: Publish) -> None:
         while True:
+            await self._tell_untold(publish)
             taken = self._same_plan()
             if taken and taken[0].plan is not self._plan:
                 await self._change(taken[0].plan, publish)
@@ -445,20 +451,24 @@ class EdgeDetection:
             await self._keep_late(found.late, taken)
             await self._keep_failed(found, taken)
             self._taken.step(clock, messages)
-            self._settled(taken)
-            await self._tell(found.told, publish)
+            settled = self._settled(taken)
+            self._untold += found.told
+            await self._tell_untold(publish)
+            if settled:
+                self._note(())  # nobody finds dead letters in the log
             while self._queue and self._queue[0].seq and self._queue[0].plan is self._plan and not self._queue[0].rows:
                 self._taken.passed(self._queue.popleft().seq)
             if not self._queue:
                 return
 
-    def _settled(self, taken: Sequence[TakenMessage]) -> None:
-        """Expect nothing more of what became dead letters: nobody finds them in the log, so it is written down."""
+    def _settled(self, taken: Sequence[TakenMessage]) -> bool:
+        """Expect nothing more of what became dead letters; whether there were any."""
         last = {each.settled.client: (each.settled.incarnation, each.settled.seq) for each in taken if each.settled}
         progress = self._progress.arrived(last)
-        if progress is not self._progress:
-            self._progress = progress
-            self._note(())
+        if progress is self._progress:
+            return False
+        self._progress = progress
+        return True
 
     def _same_plan(self) -> list[TakenMessage]:
         taken: list[TakenMessage] = []
@@ -589,6 +599,22 @@ class EdgeDetection:
 
     # ── telling ──
 
+    async def _tell_untold(self, publish: Publish) -> None:
+        """What a step decided and what could not be told then is told before anything else is decided: policies take
+        it for told already. It is tried a few times; what fails even then is counted and logged."""
+        if not self._untold:
+            return
+        try:
+            await self._tell(self._untold, publish)
+        except Exception:
+            self._woken.set()
+            self._tell_attempts += 1
+            if self._tell_attempts >= _MOST_TELL_ATTEMPTS:
+                self._mistakes.untold(each.situation.policy for each in self._untold)
+                self._untold, self._tell_attempts = [], 0
+            raise
+        self._untold, self._tell_attempts = [], 0
+
     async def _tell(
         self,
         told: Sequence[SituationTransition],
@@ -610,6 +636,7 @@ class EdgeDetection:
         causes = await self._causes(cause_positions(told if meeting is None else [*told, *known]))
         instances = self._instances()
         failures: list[StageFailure] = []
+        undone = self._progress
         self._progress, published = situation_messages(
             told,
             self._detecting,
@@ -625,7 +652,11 @@ class EdgeDetection:
             before,
         )
         self._mistakes.take(failures)
-        self._note(published)
+        try:
+            self._note(published)
+        except Exception:
+            self._progress = undone  # told again, it must have the same numbers
+            raise
         self.counts.take_published(published)
         for each in published:
             if each.released:
@@ -666,6 +697,8 @@ class EdgeDetection:
 
     async def _keep(self) -> None:
         """Write down all that is remembered, when what was to be published is: what is written does not tell of it."""
+        if self._untold:
+            return  # the next run takes these steps again, and tells what they find
         await self._none_beside.wait()
         await self._outbox.settled()
         snapshot = self._snapshot()
@@ -674,7 +707,7 @@ class EdgeDetection:
     async def _keep_on(self) -> None:
         while True:
             await asyncio.sleep(_SAVE_EVERY)
-            if self._changed:
+            if self._changed and not self._untold:
                 await self._keep_beside()
 
     async def _keep_beside(self) -> None:
