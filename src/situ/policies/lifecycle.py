@@ -1,12 +1,7 @@
-"""Situations: detections of a policy with equal bindings, as long as they keep coming.
+"""The life cycle of situations: detections open, continue and close them; and what is said of them.
 
-The first opens a situation, later ones continue it, and it is closed when none came for the time it is held. What
-happens to situations is told in *transitions*, in the order of their times. Those before the watermark are told, each
-once; so it makes no difference in which portions detections come, as long as each comes with the first watermark that
-is beyond its time. Those of the instant of the watermark itself may come sooner; of several of them with equal bindings
-that come apart, the first opens the situation.
-
-One state is about one policy. It holds the open situations and nothing else.
+`step`, `close` and `carry_over` give the transitions of a policy's situations, `situation_data` the data of their
+events, `situation_sentence` one sentence for people.
 """
 
 from __future__ import annotations
@@ -24,6 +19,16 @@ from situ.event.row import Row
 from situ.lang.types.table import CLOSED, CONTINUED, OPENED
 from situ.policies.logic_tree import duration_text, part_text
 from situ.policies.model import Absence, Cause, ConditionPart, Detection, Policy, RelationLiteral, sort_detections
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# A situation is detections of a policy with equal bindings, as long as they keep coming. The first opens it, later ones
+# continue it, and it is closed when none came for the time it is held. What happens to situations is told in
+# *transitions*, in the order of their times. Those before the watermark are told, each once; so it makes no difference
+# in which portions detections come, as long as each comes with the first watermark that is beyond its time. Those of
+# the instant of the watermark itself may come sooner; of several of them with equal bindings that come apart, the first
+# opens the situation.
+#
+# One state is about one policy. It holds the open situations and nothing else.
 
 FORMAT = 1
 POLICY_CHANGED = "policy changed"

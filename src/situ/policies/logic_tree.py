@@ -1,4 +1,8 @@
-"""How literals and clauses read, for people."""
+"""Conditions of a policy for people: the text of literals and clauses, and the logic tree.
+
+`literal_text`, `clause_text`, `part_text` and `duration_text` print parts of conditions, `logic_tree` gives the normal
+form of a policy as nodes.
+"""
 
 from __future__ import annotations
 
@@ -107,11 +111,9 @@ def _sign_text(literal: RelationLiteral) -> str:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The logic tree of a policy: its normal form as nodes, each a kind of component that decides something.
-#
-# The root is an AND. Below it stand the clauses: OR nodes, or what a clause of one literal consists of; below those
-# sequences; then relations; then the aliases with their constraints. So no tree is higher than five, whatever the
-# policy.
+# The logic tree: each node is a kind of component that decides something. The root is an AND. Below it stand the
+# clauses: OR nodes, or what a clause of one literal consists of; below those sequences; then relations; then the
+# aliases with their constraints. So no tree is higher than five, whatever the policy.
 
 HIGHEST = 5
 

@@ -1,7 +1,7 @@
-"""A checked policy: names resolved against the ontology and the sources, conditions in normal form.
+"""The model of policies: a checked policy, what goes into detection and comes out, and where a policy starts.
 
-Plain data, the one thing that the reference semantics, the planner and the explanations start from. Times and durations
-are whole microseconds.
+`Policy` is a policy with its names resolved and its conditions in normal form, `Observation` and `Detection` are what
+the reference and the kernel share, `PolicyStart` says from when on a new policy detects. Plain data.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ from situ.lang.expr.tree import Node
 from situ.lang.problems import Location
 from situ.policies.language.syntax import ConsumptionMode, When
 from situ.policies.ontology.model import IDENTITY
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# A checked policy: names resolved against the ontology and the sources, conditions in normal form. It is the one thing
+# that the reference semantics, the planner and the explanations start from. Times and durations are whole microseconds.
 
 LEFT, RIGHT, IT = "left", "right", "it"
 """The variables of tests: the instances of the two aliases of a relation, and the one instance of a constraint."""
@@ -241,7 +245,7 @@ class Policy:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What comes of detecting: observations go in, detections come out. Shared by the reference and the kernel.
+# What comes of detecting: observations go in, detections come out.
 
 
 class Cause(NamedTuple):
@@ -304,9 +308,8 @@ def sort_detections(detections: Iterable[Detection]) -> list[Detection]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Where a new policy starts, if not with what comes from now on: at an instant that the log still holds.
-#
-# It is said once, when a policy is added, and counts for a policy that nothing is remembered of.
+# Where a new policy starts, if not with what comes from now on: at an instant that the log still holds. It is said
+# once, when a policy is added, and counts for a policy that nothing is remembered of.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

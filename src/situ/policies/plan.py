@@ -1,9 +1,7 @@
-"""Leaves: what enrichment makes of events before anything is remembered.
+"""The plan of a policy: its leaves, what is computed of each relation, for how long what is remembered, and where.
 
-A leaf is one use of an event-based attribute. With a test it gives *occurrences* of a relation that has no other
-event-based side: rows of an observed identity and, if the relation has two sides, of each instance of the other concept
-for which the test holds. Without one it gives *observations*: rows of an identity and of the values that relations
-between two event-based sides will look at. Leaves are plain data; policies that have equal ones share their rows.
+`leaves_of` gives the leaves of a relation, which enrichment fills; `plan_policy` makes the `PolicyPlan` that the kernel
+runs and ``situ explain policy`` shows; `partition_rows` puts rows into partitions.
 """
 
 from __future__ import annotations
@@ -43,6 +41,13 @@ from situ.policies.ontology.model import Ontology
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Leaves: what enrichment makes of events before anything is remembered. A leaf is one use of an event-based attribute.
+# With a test it gives *occurrences* of a relation that has no other event-based side: rows of an observed identity and,
+# if the relation has two sides, of each instance of the other concept for which the test holds. Without one it gives
+# *observations*: rows of an identity and of the values that relations between two event-based sides will look at.
+# Leaves are plain data; policies that have equal ones share their rows.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,12 +168,10 @@ def scalars_read(test: Node, variable: str) -> tuple[LeafScalar, ...]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# How a policy is detected: its leaves, what is computed of each relation, for how long what is remembered, and where.
+# The plan. Times are whole microseconds. How long something is needed is said as an age: how far behind the watermark
+# something may lie and still be looked at.
 #
-# A plan is data: the kernel runs it, ``situ explain policy`` shows it. Times are whole microseconds. How long
-# something is needed is said as an age: how far behind the watermark something may lie and still be looked at.
-#
-# Partitions Rows that bind the *partition alias* go to the partition of that identity, all others to every partition.
+# Partitions: rows that bind the *partition alias* go to the partition of that identity, all others to every partition.
 # That is exact if every match binds the alias, because some clause can be met by nothing else, and if no event that is
 # spent by pairing could have partners in two partitions. Where a sequence asks for the absence of something with *any*
 # identity in the place of the alias, the rows of that go to every partition, too.

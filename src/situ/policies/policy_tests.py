@@ -1,7 +1,7 @@
-"""A test of policies: what is given, and which situations are expected of it.
+"""Tests of policies: what is given, which situations are expected of it, and how ``*.test.yaml`` files say so.
 
-Plain data, checked; how tests are written is :mod:`situ.policies.policy_tests`. Times are microseconds;
-those that a test gives as durations count from :data:`START`.
+`PolicyTest` is a test as plain data, `compare` holds found situations against expected ones, `load_policy_test` reads a
+file.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ from situ.policies.lifecycle import SituationPhase, SituationTransition
 from situ.policies.model import Policy
 from situ.sources.model import Source
 from situ.sources.table import Table, make_table
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# A test as data. Times are microseconds; those that a test gives as durations count from :data:`START`.
 
 START = (datetime(2000, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
@@ -161,10 +164,8 @@ def differences(expected: ExpectedSituation, found: FoundSituation) -> list[str]
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# ``*.test.yaml`` → a test of policies, with a place for everything that is wrong in it.
-#
-# Events are checked against the types, rows against the columns of their tables. Files that a test names are read by
-# whoever calls.
+# ``*.test.yaml`` → a test, with a place for everything that is wrong in it. Events are checked against the types, rows
+# against the columns of their tables. Files that a test names are read by whoever calls.
 
 ENDING = ".test.yaml"
 _SOURCE = "test"

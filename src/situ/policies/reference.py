@@ -1,9 +1,7 @@
-"""Observations and occurrences by definition: what the reference says happened, before it looks for matches.
+"""The reference semantics of policies: slow, obvious, and what every engine must equal.
 
-An *observation* is what an event says of one attribute of one instance. An *occurrence* is a binding of aliases for
-which a relation, or one followed by another, was seen to hold: when, and because of which events. Everything is
-computed for all events at once, by looking at every candidate. The kernel must find the same and shares nothing with
-this module.
+`OccurrenceSet` says what occurred, `detect` finds all matches of it and their detections. The kernel must find the same
+and shares nothing with this module.
 """
 
 from __future__ import annotations
@@ -40,6 +38,11 @@ from situ.policies.model import (
     sort_detections,
 )
 from situ.policies.ontology.model import Ontology
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Observations and occurrences by definition. An *observation* is what an event says of one attribute of one instance.
+# An *occurrence* is a binding of aliases for which a relation, or one followed by another, was seen to hold: when, and
+# because of which events. Everything is computed for all events at once, by looking at every candidate.
 
 Bindings = Mapping[str, str]
 """Alias → identity."""
@@ -361,18 +364,16 @@ def _sorted(occurrences: Iterable[Occurrence]) -> list[Occurrence]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What a policy means: the slow, obvious semantics that every engine must equal.
-#
-# A *match* meets all conditions: of each ``or`` one branch is chosen; of everything that is to happen an occurrence is
-# picked; and what is to be absent holds because it cannot be refuted. Every choice and every combination of
-# occurrences is tried. :mod:`situ.policies.reference` says what occurred.
+# Matches. A *match* meets all conditions: of each ``or`` one branch is chosen; of everything that is to happen an
+# occurrence is picked; and what is to be absent holds because it cannot be refuted. Every choice and every combination
+# of occurrences is tried.
 #
 # Two places where the time of a report is more than the latest occurrence:
 #
 # - What is absent can be judged only when nothing more can refute it: a window after the activation, or as long as its
-# own sequence looks ahead. - If it is one branch of an ``or`` beside others, one of these may still be met until a
-# window after the activation, and would then be the one that is chosen. So it is never judged before that, however
-# short its sequences are.
+#   own sequence looks ahead.
+# - If it is one branch of an ``or`` beside others, one of these may still be met until a window after the activation,
+#   and would then be the one that is chosen. So it is never judged before that, however short its sequences are.
 #
 # What is reported before some instant therefore depends on events before that instant only.
 

@@ -1,8 +1,7 @@
-"""Sources held against the ontology: what tables and events say of which attributes of which concepts.
+"""Sources held against the ontology: what they say of which attributes of concepts, and which tables must be read.
 
-A pull source with a concept provides those attributes that have a column, of the same name or of the one that is
-listed. A push source feeds one attribute. Types and units must be those of the ontology: contexts convert events, views
-and statements convert rows.
+`check_sources` finds what is wrong with sources of concepts, `attributes_needed` says what a policy needs to know,
+`cover_attributes` chooses the fewest pull sources that provide it.
 """
 
 from __future__ import annotations
@@ -32,6 +31,11 @@ from situ.policies.ontology.model import IDENTITY, Concept, ConceptAttribute, On
 from situ.policies.plan import always_observed, relations_of
 from situ.sources.declare import attribute_at
 from situ.sources.model import Push, Source
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# A pull source with a concept provides those attributes that have a column, of the same name or of the one that is
+# listed. A push source feeds one attribute. Types and units must be those of the ontology: contexts convert events,
+# views and statements convert rows.
 
 _AS_DECLARED = "Declare the attribute of the concept as the column is, or convert it in a SELECT or a view."
 _AS_EVENT = "Declare the attribute of the concept as the event has it, or let a context convert the event."
@@ -170,10 +174,9 @@ def _no_attribute(concept: Concept, name: str, place: Location | None) -> Proble
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Which tables to read: the smallest set of pull sources that provides what policies need to know of a concept.
-#
-# Exactly the smallest: the choice is made by trying, from few to many, which at this size costs nothing. Of sets of
-# one size the first in the order of names counts, so that the choice depends on what is declared and on nothing else.
+# Which tables to read: exactly the smallest set of pull sources. The choice is made by trying, from few to many, which
+# at this size costs nothing. Of sets of one size the first in the order of names counts, so that the choice depends on
+# what is declared and on nothing else.
 
 NO_ACTIONS = DeclaredActions()
 

@@ -1,4 +1,8 @@
-"""One step of an action as a file declares it → what is to be done: ``{publish: Alarm, data: {…}}``."""
+"""``actions.yaml`` → the declared actions of a project, or everything that is wrong with them.
+
+`ActionStepReader` reads one step of an action, ``{publish: Alarm, data: {…}}``; `load_actions` reads all actions and
+which of them are opposed; `actions_as_json` and `actions_from_json` are the canonical form.
+"""
 
 from __future__ import annotations
 
@@ -196,10 +200,9 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# ``actions.yaml`` → the actions of a project, or everything that is wrong with them.
-#
-# An action is one thing that Situ can do, or a list of such: ``raise alarm: {publish: Alarm, data: {…}}``. What is
-# published is held against its event type; what templates refer to is known only where a policy uses the action.
+# All actions. An action is one thing that Situ can do, or a list of such: ``raise alarm: {publish: Alarm, data: {…}}``.
+# What is published is held against its event type; what templates refer to is known only where a policy uses the
+# action.
 
 ACTIONS_KEYS = ("actions", "opposed")
 _NAME = re.compile(r"[^\W\d][\w-]*(?: [\w-]+){0,7}")

@@ -1,7 +1,7 @@
-"""Policies whose actions oppose each other and that can hold at the same time for the same thing.
+"""Policies held against each other: opposed actions, circles of triggering, similar policies.
 
-Every two policies could be such, and there may be thousands: those whose properties list different values of an
-attribute, ``floor = '1'`` and ``floor = '2'``, are told apart by an index and never looked at together.
+`opposed_actions` finds actions that contradict each other for the same thing, `trigger_graph` and `feeding_graph` say
+which policies trigger or feed which, `chain_delays` how long chains wait, `check_interactions` reports all of it.
 """
 
 from __future__ import annotations
@@ -40,6 +40,11 @@ from situ.policies.model import LEFT, RIGHT, Alias, Policy, PolicyAction, Relati
 from situ.policies.ontology.model import Ontology
 from situ.policies.plan import relations_of, signed_relations
 from situ.sources.model import Push
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Policies whose actions oppose each other and that can hold at the same time for the same thing. Every two policies
+# could be such, and there may be thousands: those whose properties list different values of an attribute, ``floor =
+# '1'`` and ``floor = '2'``, are told apart by an index and never looked at together.
 
 _MOST_OPPOSED = 50
 
@@ -442,10 +447,8 @@ def _circles(edges: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, ...]]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Policies held against each other: opposed actions, circles of triggering, likeness.
-#
-# One policy can be right by itself and wrong beside another. All of this is said when policies are checked together,
-# and nothing of it is known to engines.
+# All checks together. One policy can be right by itself and wrong beside another. This is said when policies are
+# checked; engines do not use it.
 
 ALIKE = 0.5
 """How much of what two policies speak of they must share to be called similar."""

@@ -1,6 +1,7 @@
-"""Conditions of a policy with their names looked up: relations with signs, joined as they were written.
+"""Conditions of a policy in normal form: resolved names, sequences taken apart, an AND of clauses.
 
-What the checker hands to :mod:`situ.policies.check.normal_form`. Places travel along and do not count.
+`ResolvedCondition` is a condition with its names looked up, `branches_of` makes what a match must meet of it, and
+`to_normal_form` the clauses that people read, refusing conditions that contradict each other.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ from situ.policies.model import (
     SequenceLiteral,
     is_negative,
 )
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Conditions with their names looked up: relations with signs, joined as they were written. Places travel along and do
+# not count when conditions are compared.
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +71,10 @@ ResolvedCondition = ResolvedRelation | ResolvedAll | ResolvedAny | ResolvedSeque
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Conditions as what a match must meet: literals, absences that are judged together, and choices between branches.
 #
-# An ``or`` becomes one :class:`Choice`, made once in a match, wherever it is written. Sequences (``→``, followed-by)
-# are taken apart into literals of two sides, so an ``or`` inside of one is taken out of it first, and an ``and`` after
-# that; steps keep the place where they are written, so what stands in several literals afterwards is one occurrence
-# there.
+# An ``or`` becomes one :class:`Disjunction`, made once in a match, wherever it is written. Sequences (``→``,
+# followed-by) are taken apart into literals of two sides, so an ``or`` inside of one is taken out of it first, and an
+# ``and`` after that; steps keep the place where they are written, so what stands in several literals afterwards is one
+# occurrence there.
 #
 #     ========================  ==============================
 #     ``A → (B and C)``         ``A→B and A→C``
@@ -357,12 +362,12 @@ def too_large(place: Location | None, found: int, limit: int) -> SituError:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Extended conjunctive normal form: conditions as an AND of clauses, each an OR of relations and of sequences.
+# Extended conjunctive normal form: an AND of clauses, each an OR of relations and of sequences.
 #
-# It is what people read of a policy, and what tells whether conditions can be met at all. Sequences were taken apart
-# before, by :mod:`situ.policies.check.normal_form`; what remains is the conversion to conjunctive normal form: a
-# choice of branches is the AND of all clauses with one literal of each branch. A match chooses one branch for each
-# ``or``, so literals that meet different clauses of one are of the same branch.
+# It is what people read of a policy, and what tells whether conditions can be met at all. Sequences are taken apart
+# already; what remains is the conversion to conjunctive normal form: a choice of branches is the AND of all clauses
+# with one literal of each branch. A match chooses one branch for each ``or``, so literals that meet different clauses
+# of one are of the same branch.
 #
 # While it is made, a clause is a number, with a bit for each literal. A clause absorbs another if its bits are among
 # the other's: literals are the same only if they are written at the same place.

@@ -1,7 +1,7 @@
-"""How far apart two points may be for a relation to hold: what a grid needs to know.
+"""Single conditions of a policy → relations: names looked up, a test over the instances of their aliases.
 
-Found where a test says it plainly, ``distance(left.p, right.p) <= c`` in the plane, alone or joined with more by AND,
-or in every part of an OR. Where nothing is found, nothing is promised.
+`reach_of` bounds how far apart two points may be, `ExpressionPieces` leads from a place in an expression back to the
+policy, `RelationChecker` makes properties, relations and comparisons of what is written.
 """
 
 from __future__ import annotations
@@ -39,6 +39,11 @@ from situ.policies.language.print import print_condition, print_property
 from situ.policies.language.syntax import ValueText
 from situ.policies.model import IT, LEFT, RIGHT, Reach, Relation, Side
 from situ.policies.ontology.model import Concept, ConceptAttribute, ConceptMeasure, Relationship
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# How far apart two points may be for a relation to hold: what a grid needs to know. Found where a test says it plainly,
+# ``distance(left.p, right.p) <= c`` in the plane, alone or joined with more by AND, or in every part of an OR. Where
+# nothing is found, nothing is promised.
 
 
 def reach_of(test: Node) -> Reach | None:
@@ -106,10 +111,8 @@ class ExpressionPieces:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Single conditions of a policy → relations: names looked up, a test over the instances of their aliases.
-#
-# Conditions become expressions over ``left`` and ``right``, checked like every other, so types and units of attributes
-# and values are held against each other; problems point at where the value stands in the policy.
+# Relations. Conditions become expressions over ``left`` and ``right``, checked like every other, so types and units of
+# attributes and values are held against each other; problems point at where the value stands in the policy.
 
 _TEST = "_test"
 """Under which name a relationship stands in the scope of its own condition; measures have a number behind it."""

@@ -1,4 +1,8 @@
-"""Conditions that no values can meet: what they ask of one attribute excludes each other."""
+"""Conditions that can never be met, because of the values or of the times that they ask for.
+
+`is_impossible`, `outside_domain` and `exclude_each_other` look at values of attributes, `dead_conditions` at windows of
+steps and at absences. What is found is surely dead; there are dead policies that are not recognised.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,9 @@ from situ.policies.model import (
     is_negative,
     literals_of,
 )
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Values: what conditions ask of one attribute excludes each other.
 
 _TESTS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -151,14 +158,12 @@ def _apart(low: Compare, high: Compare) -> bool:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Conditions that no times can meet: steps whose windows exclude each other, and absences of what must be there.
+# Times: steps whose windows exclude each other, and absences of what must be there.
 #
 # The times of the steps of a match are bound to each other: a step follows another by at most its window, all literals
-# lie within the window of the policy, and an absence with a length takes that long. Each bound says that one time is
-# at most so much later than another. They can be met together unless a circle of them comes to less than nothing; and
-# the shortest way from one time to another says by how much that one can be later at most.
-#
-# What is found is surely dead; there are dead policies that are not recognised.
+# lie within the window of the policy, and an absence with a length takes that long. Each bound says that one time is at
+# most so much later than another. They can be met together unless a circle of them comes to less than nothing; and the
+# shortest way from one time to another says by how much that one can be later at most.
 
 _MOST_TIMES = 60
 """Of more it takes too long, and nobody writes so many by hand."""

@@ -1,7 +1,7 @@
-"""Leaves of all policies in groups that share their work, and how the rows of each are made.
+"""Enrichment: what events said, joined to what pull sources know → the rows of every leaf of every policy.
 
-Leaves that differ only in constraints, or in what their rows carry, are one group: a test is evaluated once for all of
-them, for those observations and instances that some constraint lets through, and the pairs are then sorted out.
+`AliasConstraints` and `LeafGroup` share the work of leaves, `Enrichment.run` makes the rows of all leaves from batches
+of observations.
 """
 
 from __future__ import annotations
@@ -28,6 +28,11 @@ from situ.policies.enrichment.rows import BASE, column_name, concat, row_schema
 from situ.policies.model import IT, LEFT, RIGHT
 from situ.policies.ontology.model import Ontology
 from situ.policies.plan import Leaf, LeafScalar
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Leaves in groups that share their work. Leaves that differ only in constraints, or in what their rows carry, are one
+# group: a test is evaluated once for all of them, for those observations and instances that some constraint lets
+# through, and the pairs are then sorted out.
 
 _IDENTITY, _PUSH = BASE.get_field_index("identity"), BASE.get_field_index("push")
 _LONGEST_SAMPLE = 200
@@ -329,11 +334,8 @@ def leaf_group(leaves: list[Leaf], constraints: AliasConstraints) -> LeafGroup:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Enrichment: what events said, joined to what pull sources know → the rows of every leaf of every policy.
-#
-# Observations come as columns, a batch for each push source. What policies have in common is done once: equal leaves
-# are one; a constraint is evaluated once for each instance, not for each event; and leaves that differ only in their
-# constraints share one join, whose pairs are then sorted out.
+# All leaves. Observations come as columns, a batch for each push source. What policies have in common is done once:
+# equal leaves are one, and a constraint is evaluated once for each instance, not for each event.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

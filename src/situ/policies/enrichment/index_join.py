@@ -1,8 +1,7 @@
-"""Indexes over one side of a test: where the partners of a row can be, at most.
+"""The join of observations with instances: pairs of rows for which a test over two variables holds.
 
-Both kinds put the other side into numbered places and say for a row which place to look at. :class:`Buckets` hold equal
-values together; a :class:`Grid` has cells of the line or the plane, and an interval or box lies in every cell it
-touches. Rows of the other side whose values are not known are in no place; ``missing`` are those.
+`HashIndex` and `GridIndex` are indexes over one side, `Locator` says by the test where in them partners can be,
+`IndexJoin` finds and tests the pairs.
 """
 
 from __future__ import annotations
@@ -21,6 +20,12 @@ from situ.lang.expr.functions.table import overloads
 from situ.lang.expr.runtime import EARTH_RADIUS, FARTHEST, RADIANS
 from situ.lang.expr.tree import And, Apply, Compare, Node, Read
 from situ.lang.types.model import STRING, plain
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Indexes over one side of a test: where the partners of a row can be, at most. Both kinds put the other side into
+# numbered places and say for a row which place to look at. :class:`HashIndex` holds equal values together; a
+# :class:`GridIndex` has cells of the line or the plane, and an interval or box lies in every cell it touches. Rows of
+# the other side whose values are not known are in no place; ``missing`` are those.
 
 NOWHERE = -1
 _MOST_CELLS = 1 << 16
@@ -166,8 +171,8 @@ class _Axis:
 # What the parts of a test say of where partners can be: equal values, intervals, and areas.
 #
 # A :class:`Locator` makes an index of the other side, and says for rows at which place of it to look. It may say too
-# much, never too little. Rows and others of which something is null, fails, or is where the part fails are not
-# located: they partner with nobody, but a test can fail on them.
+# much, never too little. Rows and others of which something is null, fails, or is where the part fails are not located:
+# they partner with nobody, but a test can fail on them.
 
 _DISTANCE, _ON_GLOBE, _IN_POLYGON = (overloads(name)[0] for name in ("distance", "geo_distance", "in_polygon"))
 _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -437,12 +442,10 @@ def _is_near(point: Any) -> bool:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Pairs of rows for which a test over two variables holds: which instances an observation relates to.
-#
-# A test is an AND of parts. Where parts say plainly that something of the one side equals something of the other, or
-# lies between two things of it, as for a point in a box or two points within a distance, pairs are looked for by an
-# index over the other side: :mod:`situ.policies.enrichment.index_join`. What it finds is tested as a whole, and what it
-# leaves out cannot hold. Without such parts each row meets each, in blocks that bound the memory.
+# The join. A test is an AND of parts. Where parts say plainly that something of the one side equals something of the
+# other, or lies between two things of it, as for a point in a box or two points within a distance, pairs are looked for
+# by an index over the other side. What it finds is tested as a whole, and what it leaves out cannot hold. Without such
+# parts each row meets each, in blocks that bound the memory.
 
 BLOCK = 1 << 19
 """Pairs that are tested at a time."""

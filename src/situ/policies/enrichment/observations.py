@@ -1,7 +1,7 @@
-"""The data of many events, as JSON text → columns of what is looked at, and nothing else.
+"""Events → observations: what each event says through each push source, in columns or one by one.
 
-The text is canonical and was checked when its events came in, so it is read in C and trusted; a text that is not what
-its type says tells nothing, and is counted.
+`DataColumns` reads the wanted paths of JSON data, `ObservationDecoder` decodes many events of the root log at once,
+`observe` and `observation_batches` take events singly.
 """
 
 from __future__ import annotations
@@ -32,6 +32,11 @@ from situ.policies.model import Cause, Observation
 from situ.policies.plan import LeafScalar
 from situ.policies.watermark import SourceTimes, merge_source_times, of_policies, source_times_of
 from situ.sources.model import Push
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# JSON data of many events → columns of what is looked at, and nothing else. The text is canonical and was checked when
+# its events came in, so it is read in C and trusted; a text that is not what its type says tells nothing, and is
+# counted.
 
 AttributePath = tuple[str, ...]
 JsonText = bytes | msgspec.Raw
@@ -204,10 +209,8 @@ def _instant(text: str) -> int:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Events of the root log → observations in columns: :mod:`situ.policies.enrichment.observations`, of many events at
-# once.
-#
-# Events come as messages of the log, as lines of it, or as rows. Only what some policy looks at is read of them.
+# Events of the root log → observations in columns. Events come as messages of the log, as lines of it, or as rows. Only
+# what some policy looks at is read of them.
 
 CHUNK = 8192
 """Events that are read at a time: few enough for the processor's cache."""
@@ -518,9 +521,7 @@ def _absent(present: Bools | None) -> Bools | None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Events → observations: what each event says through each push source, one by one, and as enrichment takes them.
-#
-# Where events come few at a time, and where the reference looks at them; many are decoded in columns.
+# Observations one by one: where events come few at a time, and where the reference looks at them.
 
 _MICROSECOND = timedelta(microseconds=1)
 

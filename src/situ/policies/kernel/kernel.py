@@ -1,4 +1,7 @@
-"""Rows of leaves, as enrichment makes them, → columns to compute with."""
+"""The kernel of a policy: rows of leaves, what is remembered, and a watermark in; detections and what to remember out.
+
+`ingest` takes rows of a leaf in as columns to compute with, `Kernel.step` decides everything before the watermark.
+"""
 
 from __future__ import annotations
 
@@ -141,12 +144,10 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The kernel of a policy: rows of leaves, what is remembered, and a watermark in; detections and what to remember out.
-#
-# A step decides everything whose report time lies before the watermark and was not decided yet. In this order: rows
-# are taken in; occurrences of relations and of sequences are found; they are put together to matches; matches that
-# hold nothing by absence are reported, others wait until nothing more can refute them; what no later event can need is
-# forgotten. States are values: the same step can be taken again.
+# The kernel. A step decides everything whose report time lies before the watermark and was not decided yet. In this
+# order: rows are taken in; occurrences of relations and of sequences are found; they are put together to matches;
+# matches that hold nothing by absence are reported, others wait until nothing more can refute them; what no later event
+# can need is forgotten. States are values: the same step can be taken again.
 
 _PENDING = "pending"
 _SIGHTS = 1000

@@ -1,4 +1,8 @@
-"""What one step works with, and how relations are asked in it whether something occurred that agrees."""
+"""Relations at work in the kernel: what occurred, and whether anything occurred that agrees with something.
+
+There are three operators, one for each number of event-based sides: `ConstraintOperator` (none), `QueryOperator` (one)
+and `CorrelationOperator` (two). `StepContext` and `OccurrenceQuery` are what they are asked with.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +35,9 @@ from situ.policies.language.syntax import ConsumptionMode
 from situ.policies.model import IT, LEFT, RIGHT, Alias, InstancesByConcept, Policy, Relation
 from situ.policies.ontology.model import IDENTITY, Ontology
 from situ.policies.plan import RelationPlan
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What one step works with, and how relations are asked in it whether something occurred that agrees.
 
 
 @dataclass(slots=True)
@@ -107,10 +114,9 @@ def distinct_codes(owners: Ints, codes: dict[str, Ints]) -> Extended:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Relations in which nothing is event-based: they hold for instances, as pull sources know them, at any time.
-#
-# An alias of which only the identity is asked for may also be somebody that no pull source knows, if something else
-# says who it is.
+# Relations in which nothing is event-based: they hold for instances, as pull sources know them, at any time. An alias
+# of which only the identity is asked for may also be somebody that no pull source knows, if something else says who it
+# is.
 
 
 class TimelessRelation:
@@ -402,11 +408,8 @@ def _both(found: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Relations at work: what occurred, and whether anything occurred that agrees with something.
-#
-# There are three kinds, one for each number of event-based sides; that with two is
-# :mod:`situ.policies.kernel.relations`. Occurrences are tables with a column ``@X`` for each alias that is bound, and
-# ``r0``, ``r1``: references to the rows they come from.
+# Relations with one event-based side or none. Occurrences are tables with a column ``@X`` for each alias that is bound,
+# and ``r0``, ``r1``: references to the rows they come from.
 
 
 class QueryOperator:

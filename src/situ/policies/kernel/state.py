@@ -1,7 +1,7 @@
-"""Texts as whole numbers: identities, and what else of rows is text, are compared as codes.
+"""What the kernel remembers between steps, and how that is stored.
 
-A code is the place of a text in a list. New texts are put at its end; those that no row mentions any more are taken out
-from time to time, and the rest numbered anew.
+`IdentityCodes` are texts as whole numbers, `LeafCauses` and `Origins` the events behind rows, `KernelState` all of it,
+with `save` and `load`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from situ.policies.kernel.table import CODE, LARGE, Ints, SortedTable, WatermarkBuffer
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Texts as whole numbers: identities, and what else of rows is text, are compared as codes. A code is the place of a
+# text in a list. New texts are put at its end; those that no row mentions any more are taken out from time to time, and
+# the rest numbered anew.
 
 NONE = -1
 FEW = 64
@@ -226,10 +231,8 @@ class Origins:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What the kernel remembers between batches, and how that is stored.
-#
-# A state is stored as Arrow streams one after the other, a part each, with the name of the part in its schema. In the
-# first of them stand the version and the plan: a state of another version or plan is not read.
+# The state. It is stored as Arrow streams one after the other, a part each, with the name of the part in its schema. In
+# the first of them stand the version and the plan: a state of another version or plan is not read.
 
 VERSION = b"3"
 BEGINNING = -(1 << 61)

@@ -1,8 +1,7 @@
-"""Tables: columns of equal length, sorted by time; and buffers, which remember them for as long as they are needed.
+"""Tables sorted by time, buffers that the watermark cuts in two, and the join of rows in a range of time.
 
-A buffer is cut in two by the watermark. What lies before it is *decided*: no event will come in between any more. It is
-kept as a few tables one after the other in time, which are never changed. What lies behind it is *open*. Buffers are
-values: moving on makes a new one.
+`SortedTable` has columns of equal length, `WatermarkBuffer` remembers tables for as long as they are needed,
+`range_join` is the one way rows find each other.
 """
 
 from __future__ import annotations
@@ -14,6 +13,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# A buffer is cut in two by the watermark. What lies before it is *decided*: no event will come in between any more. It
+# is kept as a few tables one after the other in time, which are never changed. What lies behind it is *open*. Buffers
+# are values: moving on makes a new one.
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -174,10 +178,8 @@ def _with(decided: tuple[SortedTable, ...], new: SortedTable) -> tuple[SortedTab
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Joins of rows with equal codes and times in a range: the one way rows find each other.
-#
-# Key and time are packed into one number, so that the partners of a row lie side by side when these numbers are
-# sorted, and a binary search finds where they begin and end.
+# Joins of rows with equal codes and times in a range. Key and time are packed into one number, so that the partners of
+# a row lie side by side when these numbers are sorted, and a binary search finds where they begin and end.
 
 _ROOM = 1 << 62
 _DENSE = 1 << 40

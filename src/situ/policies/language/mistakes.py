@@ -1,4 +1,8 @@
-"""The usual mistakes in values, wherever they stand: each function recognises one and says what to write."""
+"""The usual mistakes in policies: functions that each recognise one and say what to write instead.
+
+In order: mistakes in values, in definitions of concepts, in conditions; then `explain_refusal`, which says what is
+wrong with any statement that the grammar refuses.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,9 @@ from situ.policies.language.syntax_errors import (
     syntax_problem,
     unexpected,
 )
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Mistakes in values, wherever they stand.
 
 _BEFORE_VALUE = re.compile(r"(?:=|!=|<|>|\blike|\bin\s*\(|\bin\s*\([^()]*,)\s*\Z", re.IGNORECASE)
 
@@ -51,7 +58,7 @@ def text_wanted(refused: RefusedStatement) -> Problem | None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The usual mistakes in definitions of concepts: each function recognises one and says what to write.
+# Mistakes in definitions of concepts.
 
 _OPERATORS = ("=", "!=", "<", ">", "<=", ">=", "is", "in", "like")
 _OUTSIDE = re.compile(
@@ -171,6 +178,7 @@ def _property_after_unit(refused: RefusedStatement) -> Problem | None:
     return syntax_problem(refused, "`,` or `)`", remedy)
 
 
+# The order counts: the first that recognises a statement speaks.
 CONCEPT_MISTAKES: tuple[Callable[[RefusedStatement], Problem | None], ...] = (
     compound_unit,
     decimal_comma,
@@ -192,7 +200,7 @@ CONCEPT_MISTAKES: tuple[Callable[[RefusedStatement], Problem | None], ...] = (
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The usual mistakes in conditions: each function recognises one and says what to write.
+# Mistakes in conditions.
 
 _ANY = re.IGNORECASE
 
@@ -468,6 +476,7 @@ def _arguments(refused: RefusedStatement) -> Problem | None:
     return unexpected(refused, f"A measure is over two aliases: `{found['name']}(A, B)`.")
 
 
+# The order counts here, too.
 CONDITION_MISTAKES: tuple[Callable[[RefusedStatement], Problem | None], ...] = (
     _begins_with_operator,
     _ends_with_operator,
@@ -498,9 +507,7 @@ CONDITION_MISTAKES: tuple[Callable[[RefusedStatement], Problem | None], ...] = (
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What to say about a statement that is none: the usual mistakes by name, all others by what was expected.
-#
-# Of what the grammar refuses, the first function that recognises it speaks.
+# Any statement that the grammar refuses: the usual mistakes by name, all others by what was expected.
 
 
 def explain_refusal(refused: RefusedStatement) -> Problem:

@@ -1,4 +1,8 @@
-"""The grammar's tree of one statement → ours, with the place of everything in the file."""
+"""Policy text → its tree, with a place for everything, or every problem of the file at once.
+
+`PolicyTreeBuilder` makes our tree of the grammar's, `parse_policy` reads a file, `parse_condition` one line. The
+grammar is ``grammar.lark``. Whether names mean anything is not known here.
+"""
 
 from __future__ import annotations
 
@@ -49,6 +53,9 @@ from situ.policies.language.syntax import (
     When,
 )
 from situ.policies.language.syntax_errors import RefusedStatement, foreign_spellings
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The grammar's tree of one statement → ours.
 
 
 class PolicyTreeBuilder:
@@ -182,11 +189,8 @@ class PolicyTreeBuilder:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Policy text → its tree, with a place for everything, or every problem of the file at once.
-#
-# The grammar is ``grammar.lark``; :mod:`situ.policies.language.statements` takes a file apart into statements, and each
-# is read by itself. What is said about statements that are none is :mod:`situ.policies.language.mistakes`. Whether
-# names mean anything is not known here.
+# The parser. :mod:`situ.policies.language.statements` takes a file apart into statements, and each is read by itself.
+# What is said about statements that are none is :mod:`situ.policies.language.mistakes`.
 
 T = TypeVar("T")
 

@@ -1,4 +1,8 @@
-"""A statement that the grammar refuses: where it stopped making sense, and how that is said in general."""
+"""Statements that the grammar refuses: where they stop making sense, and how that is said in general.
+
+`RefusedStatement` is such a statement, `readings_of_group` and `readings_of_not_followed` say what a misplaced ``not``
+may mean, `foreign_spellings` finds signs and words of other languages.
+"""
 
 from __future__ import annotations
 
@@ -129,7 +133,6 @@ def syntax_problem(refused: RefusedStatement, expected: str, remedy: str) -> Pro
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # What a person may have meant by a ``not`` that stands outside of a relation: conditions as they could be written.
-#
 # Negation of a sequence is where intuitions part, so the reader is shown both and chooses.
 
 OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
@@ -155,6 +158,7 @@ def readings_of_not_followed(text: str, start: int) -> tuple[str, ...]:
 
 def is_condition(text: str) -> bool:
     """Whether a line reads: nothing else is proposed to anybody."""
+    # Imported here, because `parse` imports this module.
     from situ.policies.language.parse import reads
 
     return reads(text)

@@ -1,9 +1,7 @@
 """The ontology: concepts with their attributes, relationships between them, measures over them.
 
-Plain data, checked. Generalisation, groups and containers have been worked into the three elements by whoever made it:
-a concept lists the concepts that are instances of it, too. So an alias of concept ``c`` can stand at an end ``e`` of a
-relationship exactly if ``c in ontology.concepts[e.concept].members``, and of relationships with one name no two fit the
-same two concepts. How an ontology is written is :mod:`situ.policies.ontology.load`.
+`Ontology` is plain data, checked; `make_concepts` makes its concepts of what is declared. How an ontology is written is
+:mod:`situ.policies.ontology.load`.
 """
 
 from __future__ import annotations
@@ -31,6 +29,12 @@ from situ.lang.types.model import STRING, Attribute, Struct, combine, find_confl
 from situ.lang.types.table import Types
 from situ.lang.units import NO_UNIT, Unit
 from situ.policies.ontology.declare import ConceptText, ContainerText, OntologyText
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The model. Generalisation, groups and containers have been worked into the three elements by whoever made it: a
+# concept lists the concepts that are instances of it, too. So an alias of concept ``c`` can stand at an end ``e`` of a
+# relationship exactly if ``c in ontology.concepts[e.concept].members``, and of relationships with one name no two fit
+# the same two concepts.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,11 +126,9 @@ class Ontology:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Concepts from what is declared: generalisation, groups and containers worked into attributes and members.
-#
-# A concept has the attributes of those it specialises, and may narrow them. A group is a concept with what its members
-# have in common. A concept that is part of another has an attribute named like it, the identity of its container, and
-# one for every container further out.
+# Concepts from what is declared. A concept has the attributes of those it specialises, and may narrow them. A group is
+# a concept with what its members have in common. A concept that is part of another has an attribute named like it, the
+# identity of its container, and one for every container further out.
 
 IDENTITY = "id"
 
