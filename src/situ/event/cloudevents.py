@@ -1,6 +1,7 @@
-"""Events → CloudEvents in JSON, structured and batched, compact and always the same for the same event.
+"""CloudEvents in JSON, structured and batched: events are encoded, and decoded with all that is wrong with them.
 
-``data`` must be a JSON value; typed values become one by :func:`situ.lang.types.json_codec.encode`.
+Encoding comes first: compact, and always the same text for the same event. ``data`` must be a JSON value; typed values
+become one by :func:`situ.lang.types.json_codec.encode`. Decoding reads what clients send and what Situ itself wrote.
 """
 
 from __future__ import annotations
@@ -68,11 +69,11 @@ def _write_marks(marks: Marks) -> Iterable[tuple[str, Any]]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# CloudEvents in JSON, structured and batched → events, or all that is wrong with them.
+# Decoding: JSON, structured or batched → events, or all that is wrong with them.
 #
-# Any bytes whatever give events or problems of ours. The official SDK is not used here: it reads no batches, stops at
-# the first fault, makes up what is missing (an id, the current time), and takes keys twice, NaN and times without
-# offset. The tests hold the two against each other on what both accept.
+# Any bytes give events or problems of ours. The official SDK is not used: it reads no batches, stops at the first
+# fault, makes up what is missing (an id, the current time), and takes keys twice, NaN and times without offset. The
+# tests hold the two against each other on what both accept.
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _SPACE = re.compile(r"\s")

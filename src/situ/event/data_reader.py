@@ -1,9 +1,7 @@
-"""Plans: per event type, a compiled reader of its data that accepts what is plainly right.
+"""Compiled readers of the data of events: plans for what clients send, trusting readers for rows.
 
-A plan reads JSON text into a generated struct and writes it again in canonical form, both in C. It accepts less than
-:mod:`situ.lang.types.json_codec` and never anything that one would not, with the same value; whatever it does not
-accept is judged there. So undeclared attributes, ``$type``, decimals written as numbers and times in unusual forms are
-no business of a plan, and what is wrong with a value neither.
+:class:`DataPlan` is what the decode stage tries first. :func:`data_reader` and :func:`row_reader` give filters the
+attributes they look at; :func:`read_envelope` and its neighbours give them the envelope of a row.
 """
 
 from __future__ import annotations
@@ -37,6 +35,14 @@ from situ.lang.types.model import (
 )
 from situ.lang.types.scalars import PRINTERS, PYTHON_TYPES, READERS, Unfit, decimal_reader, print_decimal
 from situ.lang.types.table import Types
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Plans: per event type, a compiled reader of its data that accepts what is plainly right.
+#
+# A plan reads JSON text into a generated struct and writes it again in canonical form, both in C. It accepts less than
+# :mod:`situ.lang.types.json_codec` and never anything that one would not, with the same value; whatever it does not
+# accept is judged there. So undeclared attributes, ``$type``, decimals written as numbers and times in unusual forms
+# are no business of a plan, and what is wrong with a value neither.
 
 DEEPEST = 60
 """Deeper types have no plan: the limit on the depth of events is counted elsewhere."""

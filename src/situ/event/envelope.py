@@ -1,8 +1,7 @@
-"""The event as Situ carries it: a CloudEvent, and the marks Situ itself writes on it.
+"""The event as Situ carries it: a CloudEvent with the marks that Situ writes, and how a client's event is taken in.
 
-This module owns the attributes of the envelope and what they mean. It knows no text format
-(:mod:`situ.event.cloudevents` and :mod:`situ.event.cloudevents` do) and nothing of declared types: ``data`` is the JSON
-value as it was sent.
+It owns the attributes of the envelope and what they mean. It knows no text format (:mod:`situ.event.cloudevents` does)
+and nothing of declared types: ``data`` is the JSON value as it was sent.
 """
 
 from __future__ import annotations
@@ -108,7 +107,7 @@ def check_time(event: CloudEvent, received: datetime, ahead: timedelta) -> Probl
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What happens to an event where it enters: nobody speaks for another, and only Situ writes its marks.
+# Taking in an event of a client: nobody speaks for another, and only Situ writes its marks.
 #
 # Pure: the client's name and the time of arrival are inputs.
 

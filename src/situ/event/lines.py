@@ -1,11 +1,7 @@
-"""Rows as text: the line of an event in the root log and in deliveries, and the line of a dead letter.
+"""Events as lines of text: in the root log and in deliveries, as dead letters, and as policies publish them.
 
 A line is the event in CloudEvents JSON, compact, its data last. Lines are written once and read by engines and clients
 of Situ only, so reading trusts them: what clients send goes through :mod:`situ.stages.decode` instead.
-
-In the logs the line of an event that is stamped for visibility ends with its stamp. That is put on at the end and taken
-off again before anything is delivered: no client gets to see it. Events of a message mostly have the same stamp; then
-the message says it, once, and not their lines.
 """
 
 from __future__ import annotations
@@ -25,6 +21,13 @@ from situ.event.message import STAMP, Message, StoredMessage, join_lines, split_
 from situ.event.row import BadRow, Row
 from situ.lang.types.scalars import read_timestamp
 from situ.lang.types.table import DEAD_LETTER
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Lines of rows, their stamps, and dead letters.
+#
+# In the logs the line of an event that is stamped for visibility ends with its stamp. The stamp is put on last and
+# taken off before anything is delivered: no client gets to see it. Events of a message mostly have the same stamp; then
+# a header of the message says it once, and the lines do not.
 
 MOST_OTHERS = 20
 """Further errors that a dead letter names."""
@@ -90,7 +93,7 @@ _START = b'{"specversion":"1.0",'
 _FIRST = b'"id":'
 _NEXT = b',"id":'
 _PLAIN = _START + _FIRST
-_STAMP = b',"situtags":'
+_STAMP = b',"situtags":'  # looked for from the end of a line: data may have an attribute of this name
 _stamped_with = attrgetter("tags", "epoch", "bits", "parts")
 
 
@@ -106,6 +109,7 @@ def encode_rows(rows: Sequence[Row]) -> list[bytes]:
     times: tuple[int, int] | None = None
     middle = key = end = time = received = b""
     for row in rows:
+        # Most rows have neither: their lines are put together by hand, attributes in the order of `_WrittenLine`.
         if row.ext or row.confidence is not None:
             lines.append(encode_row(row))
             continue
@@ -334,11 +338,11 @@ def dead_client(client: str) -> str:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Lines of what policies publish, on their way into the log: each may end with the stamps of what it comes from.
+# Lines that policies publish, on their way into the log: each may end with the stamps of the events it comes from.
 #
-# A policy's events are taken in like those of any other client, but for these: its own stamp an event gets where it
-# comes in, and what it comes from only detection knows. Whoever is not detection cannot say such a thing: what clients
-# send is never read like this.
+# A policy's events are taken in like those of any other client, but for this: an event gets its own stamp where it
+# comes in, and only detection knows what it comes from. No other client can say such a thing: what clients send is
+# never read like this.
 
 _PARTS = b',"situparts":"'
 _END = re.compile(rb',"situparts":"([^"\\]*)"\}\Z')

@@ -1,8 +1,7 @@
-"""What things on the bus of one zone are called: streams, subjects, buckets, consumers.
+"""Names of everything on the bus of one zone, and how events are packed into messages.
 
-Pure text: nothing here talks to a bus. Clients, routers and groups have no dots (they are single tokens of a subject);
-event types may. In a subject the dots of a type are written ``-``, which no type has, so that it reads back exactly:
-``situ.deadletter`` is the token ``situ-deadletter``.
+Names of streams, subjects, buckets and consumers come first, then the messages of the root log, of dead letters, of
+late events and of deliveries. Nothing here talks to a bus.
 """
 
 from __future__ import annotations
@@ -29,6 +28,13 @@ from situ.event.message import (
     message_id,
 )
 from situ.event.row import BEHIND_LOG, OUTBOUND, BadRow, Row
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Names.
+#
+# Clients, routers and groups have no dots (they are single tokens of a subject); event types may. In a subject the dots
+# of a type are written ``-``, which no type has, so that it reads back exactly: ``situ.deadletter`` is the token
+# ``situ-deadletter``.
 
 SHARDS = 16
 """Parts of what a router stored: all messages of one client are in one of them, in order."""
@@ -186,10 +192,10 @@ class BusNames:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# How events are put into the messages of the logs and of deliveries: subjects, headers, ids.
+# Messages of the logs and of deliveries: how events are packed, with subjects, headers and ids.
 #
 # All engines pack alike, so whoever reads a stream need not know which of them wrote it. A message that is stored has
-# an id made of what it holds; made again from the same events it is stored once.
+# an id made of what it holds: made again from the same events, the stream stores it once.
 
 LARGEST = 1024 * 1024
 """Bytes of lines that are put into one message of the root log, if there are several."""
@@ -208,7 +214,7 @@ def portions(lines: Sequence[bytes], most: int = LARGEST) -> list[slice]:
         if size and size + len(line) > most:
             found.append(slice(begin, place))
             begin, size = place, 0
-        size += len(line) + 2
+        size += len(line) + 2  # a comma and a line break stand between two lines
     return [*found, slice(begin, len(lines))]
 
 

@@ -1,9 +1,7 @@
-"""The deployment: everything a project declares, checked, frozen, with one canonical form.
+"""The deployment: everything a project declares, checked and frozen, with one canonical form and a digest.
 
-Declarations only; plans are made from it elsewhere. The digest is that of the canonical form without the version,
-so it depends on what is declared and on nothing else: not on files, their order, comments, blanks, machine or time.
-Secrets are not in it: settings keep the references to the environment as they were written. Neither are numbers that
-the registry gave: the version, those of contexts, the epoch of the scopes, and those that stamps of events are made of.
+Declarations only; :mod:`situ.stages.plan` compiles them. Behind the deployment: the scopes of single epochs as the bus
+keeps them, and what declarations about quality are checked against.
 """
 
 from __future__ import annotations
@@ -37,6 +35,14 @@ from situ.scopes.stamp_codec import NO_NUMBERING, StampNumbers
 from situ.settings import Settings, settings_as_json, settings_from_json
 from situ.sources.load import pushes_from_json, sources_from_json
 from situ.sources.model import Push, Source, pushes_as_json, sources_as_json
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The deployment and its digest.
+#
+# The digest is that of the canonical form without the version, so it depends on what is declared and on nothing else:
+# not on files, their order, comments, blanks, machine or time. Secrets are not in it: settings keep the references to
+# the environment as they were written. Neither are numbers that the registry gave: the version, those of contexts, the
+# epoch of the scopes, and those that stamps of events are made of.
 
 _KEYS = {
     "version",
@@ -246,6 +252,7 @@ def _from_json(value: Any) -> Deployment:
         quality=quality_from_json(value["quality"]) if "quality" in value else NO_QUALITY,
         shapes=MappingProxyType({id: shape_from_json(body) for id, body in value.get("shapes", {}).items()}),
     )
+    # Policies come last: they are read against the domain, which is made of the rest.
     policies = policies_from_json(value.get("policies", {}), deployment.domain)
     suspended = frozenset(value.get("suspended", ()))
     deployment = replace(
@@ -284,7 +291,7 @@ def decode_scopes(content: bytes | None) -> ScopeGraph | None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What a deployment has that declarations about quality are checked against.
+# What declarations about quality are checked against.
 
 
 def quality_environment(deployment: Deployment) -> QualityEnvironment:

@@ -1,8 +1,7 @@
-"""Scopes at a router: what clients say of them, what they would have them be, and what they lose with them.
+"""What clients declare at a router: advertisements, subscriptions, their context, and changes of scopes.
 
-A client is whoever the bus has proved it to be. What it may name is decided by the registry; what is no tag set at all
-is refused here. A change of scopes is pending until every engine works with it. Declarations that their client has no
-right to any more are its own no more, and it is told so.
+These are steps of the state machine in :mod:`situ.protocol.router_machine`: they change the state of the router and
+yield effects. Changes of scopes come first, then declarations on their way into force and out of it again.
 """
 
 from __future__ import annotations
@@ -56,6 +55,13 @@ from situ.protocol.router_state import (
 )
 from situ.routing.model import NAME, ROOT, Advertisement, ClientDeclaration, Subscription
 from situ.scopes.operations import operation_from_json
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Scopes: what clients say of them, how clients change them, and which declarations clients lose with them.
+#
+# A client is whoever the bus has proved it to be. What it may name is decided by the registry; what is no tag set at
+# all is refused here. A change of scopes is pending until every engine works with it. Declarations that their client
+# has no right to any more are taken from it, and it is told so.
 
 PENDING, COMPLETE = "pending", "complete"
 
@@ -158,7 +164,7 @@ def suspend_declarations(state: RouterState, suspended: tuple[Suspended, ...]) -
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Advertisements and subscriptions on their way into force.
+# Advertisements, subscriptions and contexts on their way into force.
 #
 # A declaration is checked and stored by the registry (``accepted``, with a version), and in force when every engine
 # works with that version (``installed``).

@@ -1,7 +1,7 @@
-"""What a client and its router say to each other about quality: expectations, profiles, advice.
+"""Every message that clients and routers send each other: names and fields.
 
-Part of :mod:`situ.protocol.messages`; bodies are JSON in the words of a project's ``quality/*.yaml``, which the overlay
-does not look into.
+Messages about quality come first, then all others; :data:`FromClient` and :data:`FromRouter` at the end list them by
+sender. How they are written is :mod:`situ.protocol.wire`, what they do is :mod:`situ.protocol.router_machine`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from situ.event.message import EventKey
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Quality: expectations, profiles, advice.
+#
+# Bodies are JSON in the words of a project's ``quality/*.yaml``; :mod:`situ.protocol` does not look into them.
 
 # ── from a client to its router ───────────────────────────────────────────────────────────────────
 
@@ -107,7 +112,7 @@ Negotiated = (
 """What clients say about quality: the router passes it on to whoever negotiates."""
 
 
-# ── from a router to its child ────────────────────────────────────────────────────────────────────
+# ── from a router to its client ───────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,10 +125,7 @@ class QualityAck:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What a client and its router say to each other.
-#
-# This module owns names and fields; how they are written is :mod:`situ.protocol.wire`, what a message does is
-# :mod:`situ.protocol.router_machine`.
+# All messages but those about quality.
 
 # ── from a client to its router ───────────────────────────────────────────────────────────────────
 
@@ -299,7 +301,7 @@ class History:
     limit: int = 500
 
 
-# ── from a router to its child ────────────────────────────────────────────────────────────────────
+# ── from a router to its client ───────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

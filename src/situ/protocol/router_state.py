@@ -1,4 +1,8 @@
-"""What a router knows: its children, what they declared, what is under way."""
+"""What a router knows, and how it refuses.
+
+:class:`RouterState` holds the clients of the router (its children), what they declared, and what is under way: at the
+store, at the registry, and until every engine works with it. The functions at the end make the answers that say no.
+"""
 
 from __future__ import annotations
 
@@ -128,7 +132,7 @@ def next_ticket(state: RouterState) -> int:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# How a router says no: the answers that refuse, each with its code.
+# Refusals: the answers that say no, each with its code.
 
 
 def refuse(

@@ -1,8 +1,8 @@
-"""Messages on the wire: headers and body.
+"""Messages on the wire: encoded as headers and body, decoded, and errors that came over it.
 
 A message's kind is in the header ``Situ-Message``, the client's session in ``Situ-Session``; the body is a JSON object
 of its fields. ``Publish`` and ``HistoryAck`` carry events: their fields are headers, their body is the batch, which no
-router opens. A publication without any header of ours comes from somebody who speaks plain NATS: it is one, too.
+router opens. A message without any header of ours comes from somebody who speaks plain NATS: it is a publication.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from situ.protocol.messages import (
     UseContext,
 )
 
-NACK = "Nack"
+NACK = "Nack"  # a refusal is named after what it refuses: `SubscribeNack`
 POSITION = "Situ-Position"  # of a page of history: where the next one begins
 MORE = "Situ-More"
 
@@ -223,7 +223,7 @@ def _events_in(body: bytes) -> int:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Errors that came over the wire, as errors of ours: the code, the message and the hint the router gave.
+# Errors that came over the wire, as errors of ours: the code, the message and the hint that the router gave.
 
 
 def problem_from_wire(code: str, message: str, hint: str) -> Problem:
