@@ -1,4 +1,8 @@
-"""Single objects that an administrator adds, alters and removes → a proposal each."""
+"""Proposals of administrators and of the project folder: objects added, altered, removed; the folder applied.
+
+Single objects come first, with contexts that a client defines and policies that somebody suspends or resumes; then the
+folder as a whole. Proposals are only made here: :mod:`situ.registry.registry` stores them.
+"""
 
 from __future__ import annotations
 
@@ -69,6 +73,9 @@ from situ.registry.proposal import (
 from situ.routing import Clients
 from situ.settings import settings_as_json, settings_from_json
 from situ.stages.type_visibility import TypeVisibility
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Single objects → a proposal each.
 
 _SECTION = {
     "unit": "types",
@@ -264,7 +271,7 @@ def _only(key: Key, document: Document) -> Written:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What the project folder declares → a proposal that replaces what it declared before, and nothing else.
+# The project folder → a proposal that replaces what it declared before, and nothing else.
 
 
 def propose_folder(

@@ -1,8 +1,6 @@
-"""What clients declare and withdraw while they run → one proposal for many of them at once.
+"""Proposals of what changes while events flow: declarations of clients, shapes of subscriptions, scopes.
 
-Each declaration is judged by itself: one that is refused keeps none of the others from being accepted. A client that
-goes over to another context takes what it declared along, but for advertisements of types that are not known there. If
-a subscription means nothing there, it stays where it is.
+Proposals are only made here: :mod:`situ.registry.registry` stores them.
 """
 
 from __future__ import annotations
@@ -43,6 +41,13 @@ from situ.scopes.operations import Operation
 from situ.scopes.rights import Principal, TagRequest, check_tags
 from situ.stages.check_tags import check_declaration_tags, check_source_tags
 from situ.stages.type_visibility import TypeVisibility, is_context_withheld
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Declarations of clients → one proposal for many of them at once.
+#
+# Each declaration is judged by itself: one that is refused keeps none of the others from being accepted. A client that
+# goes over to another context takes what it declared along, but for advertisements of types that are not known there.
+# If a subscription means nothing there, the client stays where it is.
 
 Declaration = Advertisement | Subscription | ClientDeclaration
 """A client itself is one, too: the context it is in."""
@@ -218,7 +223,7 @@ def with_their_clients(state: State, moves: dict[Key, Move | None]) -> None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Shapes in the registry: what negotiation makes of subscriptions is part of what is in force.
+# Shapes: what negotiation makes of subscriptions is part of what is in force.
 
 
 def propose_shapes(state: State, shapes: Mapping[str, Shape | None]) -> Proposal:
@@ -241,10 +246,10 @@ def propose_shapes(state: State, shapes: Mapping[str, Shape | None]) -> Proposal
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Scopes that somebody changes while events flow → a proposal, with everything that follows from it.
 #
-# Who may do what is decided by :mod:`situ.scopes.change`. Advertisements and subscriptions whose tags their
-# clients have no right to any more are suspended: they leave the deployment, and stay out of it until they are
-# declared anew. Policies rest as those do that somebody suspended. The folder is applied beside such changes: what it
-# did not change itself stays as it is in force.
+# Who may do what is decided by :mod:`situ.scopes.change`. Advertisements and subscriptions whose tags their clients
+# have no right to any more are suspended: they leave the deployment, and stay out of it until they are declared anew.
+# Policies rest as those do that somebody suspended. The folder is applied beside such changes: what it did not change
+# itself stays as it is in force.
 
 KEY = Key("scopes", SCOPES)
 

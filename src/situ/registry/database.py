@@ -1,7 +1,6 @@
-"""The tables of the registry, as this release knows them. How a database comes to have them: :mod:`migrations`.
+"""The database of a registry: its tables, the migrations to their format, and connections to SQLite or PostgreSQL.
 
-Rows are only ever added, but for one thing: what a deployment holds is kept as spans of versions, and a span that ends
-gets its end; so does the key of a principal. So a change costs as many rows as things change, however much is declared.
+What rows mean is in :mod:`situ.registry.store`.
 """
 
 from __future__ import annotations
@@ -41,6 +40,13 @@ from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError,
 from situ.bus.folder_lock import private_folder
 from situ.lang.catalogue import REGISTRY_BUSY, REGISTRY_NEWER, REGISTRY_UNREACHABLE
 from situ.lang.problems import SituError
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Tables, as this release knows them; :mod:`situ.registry.migrations` makes them.
+#
+# Rows of objects, deployments and principals are only ever added, but for one thing: what a deployment holds is kept as
+# spans of versions, and a span that ends gets its end; so does the key of a principal. So a change costs as many rows
+# as things change, however much is declared. Rows of ``state`` are replaced.
 
 METADATA = MetaData()
 
@@ -147,10 +153,10 @@ PRINCIPAL = Table(
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Bring a database to the format of this release, once, whoever opens it first.
+# Formats: whoever opens a database first brings it to that of this release.
 #
-# Runs inside a transaction of the caller that no other opener can be in at the same time; that a database of a newer
-# release is refused is decided here, too. What migrates is imported only when there is something to migrate.
+# Runs inside a transaction of the caller that no other opener can be in at the same time. A database of a newer release
+# is refused. Alembic is imported only when there is something to migrate.
 
 FORMATS = ("0001", "0002", "0003", "0004", "0005")
 """The migrations there are, oldest first; the last one makes the tables of this release."""
@@ -188,10 +194,9 @@ def upgrade(connection: Connection, to: str = FORMATS[-1]) -> None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The database behind a registry: SQLite in the project's own folder, or PostgreSQL. One writer at a time.
+# Connections: SQLite in the project's own folder, or PostgreSQL. One writer at a time.
 #
-# Owns connections, transactions, waiting for other writers, and what a database that does not answer is called. Knows
-# nothing of what is stored.
+# Owns transactions, waiting for other writers, and what a database that does not answer is called.
 
 PATIENCE = 5.0
 """How long, in seconds, another writer is waited for, and a server that does not answer."""
@@ -226,6 +231,7 @@ class Database:
         with self._explained(), self._engine.connect() as connection:
             connection = connection.execution_options(**{_WRITES: True})
             with connection.begin():
+                # On SQLite `BEGIN IMMEDIATE` keeps other writers out, here a lock that ends with the transaction.
                 if connection.dialect.name == "postgresql":
                     connection.execute(text(f"SET LOCAL lock_timeout = {int(self._patience * 1000)}"))
                     connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))

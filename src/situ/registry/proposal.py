@@ -1,7 +1,9 @@
-"""What the registry holds at one version, and a proposal of what to hold next.
+"""What the registry holds at one version, a proposal of what to hold next, and how proposals are checked.
 
-Plain data between those who propose changes (:mod:`folder_changes`, :mod:`client_changes`, :mod:`api_changes`) and the
-one who stores them (:mod:`registry`).
+:class:`State`, :class:`Move` and :class:`Proposal` are plain data between those who propose changes
+(:mod:`situ.registry.admin_changes`, :mod:`situ.registry.changes`) and the one who stores them
+(:mod:`situ.registry.registry`). Behind them: contexts that change while they are in use, which declarations have to be
+checked again, and :func:`revise`, which gives the deployment that would follow from a change.
 """
 
 from __future__ import annotations
@@ -126,7 +128,7 @@ def elsewhere(each: Object, place: Location | None = None) -> Problem:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Changes of contexts on their way into the registry: held to what those who use them may count on.
+# Contexts that change: held to what those who use them may count on.
 #
 # The rules are :mod:`situ.contexts.compatibility`; here is who uses a context, and which objects follow.
 
@@ -227,8 +229,8 @@ def _uses(current: Deployment, proposed: Deployment) -> dict[str, list[str]]:
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # What has to be checked again when types, functions or limits change: only what depends on a part that changed.
 #
-# A filter depends on the types it is about and on every name in it. Names are looked for as text, so more may be
-# called affected than is, never less; with thousands of subscriptions that is what keeps a small change small.
+# A filter depends on the types it is about and on every name in it. Names are looked for as text, so more may be called
+# affected than is, never less; with thousands of subscriptions that is what keeps a small change small.
 
 
 class Affected:

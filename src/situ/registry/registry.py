@@ -1,7 +1,7 @@
-"""From one state of the registry to the next: proposals stored as rows, and rows read as a state.
+"""The registry: what is declared right now, every version of it since the first, and who changed what.
 
-Works inside a transaction of its caller. Whether a proposal is right was decided before, and whether rows are intact is
-decided by who reads them.
+:class:`Registry` is what others use, :func:`open_registry` opens that of a project. Before it: how proposals become
+rows, and rows a state.
 """
 
 from __future__ import annotations
@@ -60,6 +60,12 @@ from situ.scopes.json_form import scopes_as_json, scopes_from_json
 from situ.scopes.operations import Operation
 from situ.scopes.rights import Principal
 from situ.settings import Settings
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# From one state of the registry to the next: proposals stored as rows, and rows read as a state.
+#
+# Works inside a transaction of its caller. Whether a proposal is right was decided before; whether rows are intact is
+# decided by whoever reads them.
 
 
 def next_state(connection: Connection, old: State, proposal: Proposal, author: Author) -> State:
@@ -165,7 +171,7 @@ def _numbered(
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The registry: what is declared right now, every version of it since the first, and who changed what.
+# The registry.
 #
 # Changes are proposed against what is in force, checked as a whole, and stored as the next version in one transaction;
 # if another writer was faster, they are proposed and checked once more, now with the database held. An invalid change

@@ -1,4 +1,9 @@
-"""What a run says of its policies every second: how far each is, what it waits for, what it has come to."""
+"""Metrics that a run reports every second: of its policies, and of itself.
+
+Plain data, on the bus under ``figures.<engine>`` for whoever asks (``situ status``), and in the hands of the live view.
+Counts are those of this run, from its start on. :class:`RunMetrics` is one report; :class:`DetectionMetrics` is its
+part about policies.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +19,9 @@ if TYPE_CHECKING:
     from situ.model import Deployment
     from situ.stages.detect.situation_events import DetectionStatus
 
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Policies: how far each is, what it waits for, what it has come to.
 
 POLICY_RUNNING, POLICY_SUSPENDED, POLICY_STOPPED = "running", "suspended", "stopped"
 
@@ -172,10 +180,7 @@ def _push(watched: DetectionStatus, now: int) -> dict[str, PushSourceMetrics]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What a run says about itself every second: how much came in and went out, what waits, how much memory it takes.
-#
-# Plain data, on the bus under ``figures.<engine>`` for whoever asks (``situ status``), and in the hands of the live
-# view. Counts are those of this run, from its start on.
+# The run: how much came in and went out, what waits, how much memory it takes.
 
 STARTING, RUNNING, WAITING, STOPPING, STOPPED = "starting", "running", "waiting for the bus", "stopping", "stopped"
 

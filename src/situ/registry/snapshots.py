@@ -1,9 +1,4 @@
-"""Which engines are alive, which deployment each of them works with, and what ails it; as keys on the bus.
-
-An engine writes ``engine.<name>`` again and again while it lives, ``adopted.<name>`` when it begins to work with
-another deployment, and ``troubles.<name>`` while it goes on without something it needs. That one lives is seen from its
-key changing, not from clocks, which machines do not share.
-"""
+"""Deployments on the bus, and the engines that work with them: which are alive, and what each has adopted."""
 
 from __future__ import annotations
 
@@ -25,6 +20,13 @@ if TYPE_CHECKING:
     from situ.registry.registry import Registry
     from situ.scopes.graph import ScopeGraph
 
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Engines: which are alive, which deployment each works with, and what ails it; as keys on the bus.
+#
+# An engine writes ``engine.<name>`` again and again while it lives, ``adopted.<name>`` when it begins to work with
+# another deployment, and ``troubles.<name>`` while it goes on without something it needs. That one lives is seen from
+# its key changing, not from clocks, which machines do not share.
 
 _ENGINE = "engine."
 _ADOPTED = "adopted."
@@ -111,11 +113,10 @@ async def wait_adopted(bus: Bus, version: int, timeout: float = 10.0) -> tuple[s
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Deployments on the bus: copies for the engines, which watch one key and fetch what it names.
+# Deployments: copies for the engines, which watch one key and fetch what it names.
 #
-# The registry's database is the truth; what is here can be made again from it, and is when a run starts.
-# ``deployments`` holds every version that an engine may still need, ``registry/current`` says which is in force and
-# never goes back.
+# The registry's database is the truth; the copies can be made again from it, and are when a run starts. ``deployments``
+# holds every version that an engine may still need, ``registry/current`` says which is in force and never goes back.
 
 CURRENT = "current"
 _OLDEST = "oldest"
@@ -181,6 +182,7 @@ async def publish_deployment(bus: Bus, deployment: Deployment) -> None:
         await bus.put_object(DEPLOYMENTS, name, content)  # a release before this one may have written less
     epoch = {"epoch": deployment.epoch} if deployment.epoch else {}
     value = canonical({"version": deployment.version, "digest": digest, **epoch}).encode()
+    # Compare and set: of several writers, the one with the newest version wins, in whatever order they come.
     while True:
         entry = await bus.get(REGISTRY, CURRENT)
         known = _current(entry)

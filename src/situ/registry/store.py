@@ -1,6 +1,7 @@
-"""Objects and deployments as rows: what a deployment holds, what changed since another, and writing the next one.
+"""What the registry reads from its database and writes to it: objects, deployments, epochs, kept state, principals.
 
-Every function works inside a transaction of its caller. Checks nothing: what is written here was judged before.
+The tables are those of :mod:`situ.registry.database`. Functions work inside a transaction of their caller;
+:class:`KeptState` and :class:`Principals` open their own.
 """
 
 from __future__ import annotations
@@ -25,6 +26,11 @@ from situ.scopes.diff import ScopeDifference, diff_scopes
 from situ.scopes.graph import NO_SCOPES, ScopeGraph
 from situ.scopes.json_form import scopes_from_json
 from situ.scopes.stamp_codec import NO_NUMBERING, StampNumbers
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Objects and deployments as rows: what a deployment holds, what changed since another, and writing the next one.
+#
+# Nothing is checked: what is written was judged before.
 
 FILTERS, TAGS, SEAL = "filter", "tags", "seal"
 """What is numbered: filters of scopes by their texts, tag sets by their canonical form; and the one secret that numbers
@@ -416,7 +422,7 @@ class KeptState:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Who is let in: clients with keys of their own, added, given new keys, and removed.
+# Principals: who is let in, as clients with keys of their own, added, given new keys, and removed.
 #
 # The registry keeps public keys only, and every one there ever was: who made it, when, and who ended it. It does not
 # say what a client sees; scopes do.

@@ -1,7 +1,7 @@
 """Kinds of settings: how one value of ``situ.yaml`` is read, written back and described to editors.
 
 A kind knows nothing of the setting it serves. Values that may hold secrets are :class:`Text`: what a snapshot shows of
-them is what stands in the file.
+them is what stands in the file. Numbers, words and texts come first, then the kind of the setting ``bus``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The settings of a project: every key of ``situ.yaml``, its kind, its default and what it is for.
+"""The settings of a project: every key of ``situ.yaml``, and how the file is read, written and described to editors.
 
-This is the one list of them: loading, writing and the schema for editors go through these declarations, so a
-setting is added here and nowhere else. What the settings do belongs to the parts they are for.
+The classes are the one list of keys, with kind, default and purpose of each: loading, writing and the schema for
+editors go through them, so a setting is added here and nowhere else. What settings do belongs to the parts they are
+for.
 """
 
 from __future__ import annotations
@@ -206,7 +207,7 @@ class Settings:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# ``situ.yaml`` → settings, with all that is wrong in it.
+# Reading: ``situ.yaml`` → settings, with all that is wrong in it.
 
 G = TypeVar("G")
 
@@ -276,7 +277,7 @@ def _check_order(overlay: Overlay, found: Fields) -> None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Settings → JSON in the form of ``situ.yaml``, with every default written out; and the schema of that file.
+# Writing: settings → JSON in the form of ``situ.yaml``, with every default written out; and the schema of that file.
 
 _REFERENCE = {"type": "string", "pattern": r"\$\{"}
 

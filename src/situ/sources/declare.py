@@ -1,8 +1,6 @@
-"""One source as a file declares it → a :class:`~situ.sources.model.Source`, with all that is wrong with it.
+"""Sources and push sources as files declare them, each with all that is wrong with it.
 
-``{csv: people.csv, columns: {nr: string, role: optional string}, key: nr, max_age: 1 min}``; in place of ``csv`` also
-``parquet``, ``xml`` with the path of its ``rows``, or ``sql`` with the ``url`` of a database. With a ``concept`` rows
-tell of its instances. Knows the notation, and reads no table; what a concept is, is not known here.
+It knows the notation and the types of the project. It reads no table, and does not know which concepts there are.
 """
 
 from __future__ import annotations
@@ -48,6 +46,13 @@ from situ.lang.types.table import BINDINGS, Types
 from situ.lang.units import NO_UNIT, Unit
 from situ.sources.model import Push, Source, SourceKind, may_be_as_of, may_be_identity, may_be_key
 from situ.sources.queries import BadPath, cell_path, read_statement, row_path
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# One source as a file declares it → a :class:`~situ.sources.model.Source`.
+#
+# ``{csv: people.csv, columns: {nr: string, role: optional string}, key: nr, max_age: 1 min}``; in place of ``csv`` also
+# ``parquet``, ``xml`` with the path of its ``rows``, or ``sql`` with the ``url`` of a database. With a ``concept`` rows
+# tell of its instances.
 
 KINDS = tuple(kind.value for kind in SourceKind)
 SOURCE_KEYS = (*KINDS, "url", "rows", "columns", "key", "as_of", "max_age", "concept", "attributes", "scopes")
@@ -327,10 +332,9 @@ def _written(scalar: ScalarNode) -> str:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# One push source as a file declares it → a :class:`~situ.sources.model.Push`, with all that is wrong with it.
+# One push source as a file declares it → a :class:`~situ.sources.model.Push`.
 #
 # ``{event: Sighting, concept: person, id: who, attribute: position, value: at, lateness: 2 s, keep: last 10 min}``.
-# Knows the notation and event types; whether there is such a concept is not known here.
 
 REQUIRED = ("event", "concept", "id", "attribute", "value")
 PUSH_KEYS = (*REQUIRED, "time", "lateness", "idle", "keep")

@@ -1,7 +1,6 @@
-"""Paths into XML: the small part of XPath that finds rows and the cells of a row.
+"""Queries of sources: paths into XML, and SQL statements that only read.
 
-``//room``, ``floor/room[@kind='lab']``, ``@id``, ``box/@x1``, ``../@id``, ``name/text()``. It is what the XML library
-of Python understands, with attributes, texts and parents at its ends. No table is read here.
+Both are taken apart and checked here; no table is read.
 """
 
 from __future__ import annotations
@@ -17,6 +16,12 @@ from sqlglot.errors import SqlglotError
 from situ.lang.catalogue import BAD_STATEMENT
 from situ.lang.expr.limits import make_room
 from situ.lang.problems import Location, SituError
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Paths into XML: the small part of XPath that finds rows and the cells of a row.
+#
+# ``//room``, ``floor/room[@kind='lab']``, ``@id``, ``box/@x1``, ``../@id``, ``name/text()``. It is what the XML library
+# of Python understands, with attributes, texts and parents at its ends.
 
 _ATTRIBUTE = re.compile(r"(?P<path>.*?)(?:^|/)@(?P<name>[\w.:{}-]+)", re.DOTALL)
 _TEXT = re.compile(r"(?P<path>.*?)(?:^|/)text\(\)", re.DOTALL)
@@ -91,7 +96,7 @@ def _check(path: str) -> None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# SQL statements of sources: whether one only reads, and which columns it gives.
+# SQL statements: whether one only reads, and which columns it gives.
 #
 # Databases differ in what they understand, so a statement counts as read if one of the well-known dialects reads it.
 # That it only reads is checked here for people; whoever runs it asks the database for a reading transaction, too.

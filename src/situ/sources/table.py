@@ -1,9 +1,7 @@
-"""Cells of tables → values of declared types.
+"""A table as it was read from a source: cells as values of declared types, rows found by key.
 
-Files of text give texts, databases and Parquet give values of Python, of which some stand for others: SQLite has no
-booleans and no instants, JSON comes as text from one driver and as lists from the next. What is meant plainly is
-read, what would have to be guessed is refused: an instant without zone, a number that loses digits. The values are
-those of :mod:`situ.lang.types.scalars`.
+:func:`make_table` makes a :class:`Table` of cells, column by column; :func:`cell_reader` says how the cells of one
+column are read. Where a table comes from is not known here.
 """
 
 from __future__ import annotations
@@ -43,6 +41,13 @@ from situ.lang.types.model import (
 )
 from situ.lang.types.scalars import READERS, Unfit, decimal_reader, describe, number_remedy
 from situ.sources.model import Source, may_be_as_of, may_be_key
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Cells → values of declared types, those of :mod:`situ.lang.types.scalars`.
+#
+# Files of text give texts, databases and Parquet give values of Python, of which some stand for others: SQLite has no
+# booleans and no instants, JSON comes as text from one driver and as lists from the next. What is meant plainly is
+# read, what would have to be guessed is refused: an instant without zone, a number that loses digits.
 
 CellReader = Callable[[Any], Any]
 """From a cell that is not null to its value; raises :class:`~situ.lang.types.scalars.Unfit` with the remedy."""
@@ -244,11 +249,10 @@ _TEXTS: dict[Primitive, CellReader] = {
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# A table as it was read: immutable rows of typed values, found by key, and by key as of an instant.
+# Tables: immutable rows of typed values, found by key, and by key as of an instant.
 #
 # Rows are structs as events hold them, dictionaries without the attributes that are null; they are shared by all who
-# look them up and must not be changed. Where a table comes from is not known here. Nulls never match, neither in the
-# table nor in what is looked for.
+# look them up and must not be changed. Nulls never match, neither in the table nor in what is looked for.
 
 TableRow = Mapping[str, Any]
 Keyed = tuple[tuple[str, ...], str]

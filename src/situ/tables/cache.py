@@ -1,8 +1,7 @@
-"""The tables in use: the same ones until somebody asks for newer ones.
+"""Tables in use: read once, the same until somebody asks for newer ones, read again when they are too old.
 
-Whoever looks rows up asks for them between two batches, or two events, and then works with one snapshot. A table is
-read again when it is older than its source allows. One that cannot be read again stays in use, and that is said each
-time; only at the start every table must be there.
+:class:`TableCache` holds the tables of given sources, :class:`TablesInUse` those that the deployment of one process
+needs now. Whoever looks rows up asks for tables between two batches, or two events, and then works with one snapshot.
 """
 
 from __future__ import annotations
@@ -24,6 +23,12 @@ from situ.lang.quantities import format_duration
 from situ.sources import Source, Table
 from situ.sources.table import Keyed
 from situ.tables.reader import ReadTable, TableReader
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Tables of given sources.
+#
+# A table is read again when it is older than its source allows. One that cannot be read again stays in use, and that is
+# said each time; only at the start every table must be there.
 
 PAUSE = 10.0
 """Seconds after a failure in which a source is left alone: waiting for it would hold up every batch."""
@@ -195,7 +200,7 @@ class TableCache:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The tables that one process looks up in: those that its deployment needs now, read again when they are too old.
+# The tables that one process looks up in: those that its deployment needs now.
 #
 # Blocks while it reads; whoever must not be held up calls it from a thread. What is looked up is not known here.
 

@@ -1,4 +1,7 @@
-"""Why rows cannot be had: what files and databases tell of, before anybody knows for which source."""
+"""Rows of CSV, Parquet and XML files, column by column, and why rows cannot be had.
+
+The exceptions and the checks at the beginning are those of :mod:`situ.tables.databases`, too.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,9 @@ import pyarrow.parquet
 from situ.lang.types.model import STRING, Attribute, ListOf, Struct, Type, plain
 from situ.sources import Source
 from situ.sources.queries import CellPath, cell_path, row_path
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Why rows cannot be had, before it is known for which source.
 
 
 class Unreadable(Exception):
@@ -55,7 +61,7 @@ def check_size(rows: int, most: int) -> None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Rows of CSV and Parquet files, column by column.
+# CSV and Parquet.
 #
 # A CSV file has a line with the names of its columns, commas, and is UTF-8; a cell without anything in it is null, one
 # with ``""`` is an empty text. Columns nobody asked for are not looked at.
@@ -163,12 +169,12 @@ def _first_line(error: Exception) -> str:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Rows of XML files: elements that a path finds, and in each of them what the paths of columns find.
+# XML: rows are elements that a path finds, cells what the paths of columns find in each of them.
 #
 # Expat finds the tags. Document types are refused, and with them entities of one's own, bombs and references to other
-# files; size, depth and number of elements are bounded. Structs are made of an element's attributes and child elements
-# of the same names, lists of all elements that are found; a struct that is nothing but a list, such as a polygon,
-# takes all child elements.
+# files; size, depth and number of rows are bounded. Structs are made of an element's attributes and child elements
+# of the same names, lists of all elements that are found; a struct that is nothing but a list, such as a polygon, takes
+# all child elements.
 
 MOST_BYTES = 256 * 1024 * 1024
 DEEPEST = 200
@@ -243,6 +249,7 @@ def _refuse_document_type(*_: object) -> None:
 
 
 def _name(tag: str) -> str:
+    # Expat puts the separator between namespace and name; with a brace before, that is ElementTree's `{namespace}name`.
     return f"{{{tag}" if "}" in tag else tag
 
 
