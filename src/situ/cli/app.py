@@ -1,4 +1,8 @@
-"""The project that somebody names as an argument, where it is the option ``--project``: `situ check FOLDER`."""
+"""The command ``situ``: its table of commands, and what becomes of problems: messages and exit codes.
+
+`remedy_for_usage` and `remedy_for_place` help whoever names the project folder as an argument instead of by
+``--project``. `COMMANDS` says where each command is, `run` executes one.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,9 @@ from situ.cli.groups import group, lazy_group
 from situ.cli.options import OF_COMMANDS
 from situ.cli.output import standard_output
 from situ.lang.problems import SituError
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``situ check FOLDER`` where ``situ check --project FOLDER`` is meant: the remedy names the option.
 
 _OPTION = "--project"
 
@@ -52,10 +59,8 @@ def _is_said(given: Sequence[str]) -> bool:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The commands put together, and what becomes of problems: messages and exit codes.
-#
-# Every command lives in a module of its own, which is loaded when the command is asked for, and imports what it needs
-# when it runs: ``situ --help`` costs no more than reading the arguments.
+# The commands. A command is imported when it is asked for, and imports what it needs when it runs: ``situ --help``
+# costs no more than reading the arguments.
 
 # Where each command or group of commands is, and what the help says of it: the first paragraph of its own.
 COMMANDS = {

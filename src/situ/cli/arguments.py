@@ -1,4 +1,7 @@
-"""Files that are named on the command line: read and written with problems instead of exceptions."""
+"""Arguments of commands: files that are read or written, durations and instants.
+
+What is wrong with a file becomes a problem instead of an exception; a wrong duration or instant is wrong usage.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +92,7 @@ def _unreadable(path: str, reason: str, remedy: str) -> CommandError:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Durations and instants as options take them: ``30s`` and ``1 h ago``; a wrong one is wrong usage.
+# Durations and instants as options take them: ``30s`` and ``1 h ago``.
 
 # On a command line a space costs quotes: `--for 30s` is as good as `--for '30 s'`.
 _TIGHT = re.compile(r"^(\s*[0-9.]+)([A-Za-zµ])")

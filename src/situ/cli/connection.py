@@ -1,8 +1,6 @@
-"""As which client a command connects, and where: in a project, or with credentials alone.
+"""As which client a command connects, and where; and questions about quality that only an operator may ask.
 
-Who has the credentials of a client needs no project folder: they name the client and its zone, and the bus is named by
-its address. Who has the folder may speak as any client, also as one that nothing declares; but a name that nothing
-knows and that is almost one of those known is a slip, and what is said under it would be said by another.
+`as_client` makes a `ClientIdentity` of the options of a command; `ask_quality` asks the run as its operator.
 """
 
 from __future__ import annotations
@@ -37,6 +35,13 @@ from situ.settings import Settings
 if TYPE_CHECKING:
     from situ.cli.project import ProjectLocation
     from situ.model import Deployment
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Identity. Who has the credentials of a client needs no project folder: they name the client and its zone, and the bus
+# is named by its address. Who has the folder may speak as any client, also as one that nothing declares; but a name
+# that nothing knows and that is almost one of those known is a slip, and what is said under it would be said by
+# another.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +153,7 @@ def _with_context(problem: Problem, types: Iterable[str], terms: str, deployment
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Asking a run how quality stands, as somebody who may know everything.
+# Quality, asked by somebody who may know everything.
 
 _WITHIN = 10.0
 

@@ -1,6 +1,8 @@
-"""The project a command works on: found, checked, and refused if it has errors.
+"""The project a command works on: its folder, checked; its bus; its run and the deployment in force.
 
-Owns what that means for the exit code: no project is wrong usage, a project with errors is a refusal.
+`locate_project` and `open_project` need the folder only, and refuse one with errors: no project is wrong usage, a
+project with errors is a refusal. `bus_of` connects to its bus. `find_run` and `open_in_force` look at what runs,
+whatever state the folder is in.
 """
 
 from __future__ import annotations
@@ -117,7 +119,7 @@ def _moved(problem: Problem, prefix: Path) -> Problem:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# A connection to the bus of a project, for commands that look or speak and then end.
+# The bus of a project, for commands that look or speak and then end.
 
 _TIMEOUT = 5.0
 
@@ -133,10 +135,9 @@ async def bus_of(place: ProjectLocation, command: str) -> AsyncIterator[NatsBus]
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What is in force: the run of a project and its deployment, in whatever state the folder is.
-#
-# Commands about what runs find it by the settings that the run was started with, and look at what the registry put in
-# force. Somebody may be in the middle of editing the folder: that is mentioned, and is no reason to see nothing.
+# What is in force. Commands about what runs find it by the settings that the run was started with, and look at what the
+# registry put in force. Somebody may be in the middle of editing the folder: that is mentioned, and is no reason to see
+# nothing.
 
 _NAMED = 3  # edited files that are named
 

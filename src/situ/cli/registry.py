@@ -1,4 +1,8 @@
-"""The registry a command works on: that of the project, whatever state the rest of its folder is in."""
+"""The registry a command works on, and handing a changed deployment to the run that is active.
+
+`registry_of` opens the registry of the project, whatever state the rest of its folder is in. `roll_out` waits for the
+engines to adopt the deployment; without a run it takes effect with the next one.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +61,7 @@ def read_kind(text: str) -> Kind | None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# When a change takes effect: handed to the run that is active, and waited for; or with the next run.
+# When a change takes effect.
 
 PATIENCE = 10.0
 _CONNECT = 5.0

@@ -1,7 +1,6 @@
-"""What a node can do as a publisher, how that is used, and what it is advised to do.
+"""The publisher's side of quality at a client: capability profiles, their use, and advice.
 
-The node keeps what it registered: when its router has forgotten it, it is registered again, with the same version. An
-advice that comes once more, because its answer was lost, is answered again; nobody is asked twice what to do about it.
+`CapabilityHandler` registers profiles and hears usage and advice. `ReactionManager` follows advice by itself.
 """
 
 from __future__ import annotations
@@ -23,6 +22,11 @@ from situ.lang.catalogue import NOT_NEGOTIATED
 from situ.lang.problems import SituError
 from situ.protocol.messages import AnswerAdvice, AskQuality, ChangeProfile, Provide, RevokeProfile
 from situ.quality.negotiation.feedback import Advice, Usage, Value
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Profiles and advice. The client keeps what it registered: when its router has forgotten it, it is registered again,
+# with the same version. An advice that comes once more, because its answer was lost, is answered again; the application
+# is not asked twice what to do about it.
 
 _log = logging.getLogger("situ.client")
 _MOST_REMEMBERED = 1000

@@ -1,4 +1,9 @@
-"""How a node is: its connection, its queue, what flows to it."""
+"""The client: one session with a router, over which an application publishes, registers for events and listens.
+
+`Client` has all calls. Before it stands what some of them answer: the status of a client, why an event is visible, and
+changes of scopes. A client numbers and queues its events, connects again by itself, and remembers on disk what it must
+not do twice.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +47,9 @@ from situ.protocol.messages import (
 from situ.protocol.wire import error_from_nack
 from situ.scopes.operations import JoinScope, LeaveScope, Operation, operation_as_json
 
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Status: the connection of a client, its queue, what flows to it.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionStatus:
@@ -83,7 +91,7 @@ class ClientStatus:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What a client asks its router about visibility: why an event is seen by a subscription, or is not.
+# Visibility: what a client asks its router about why an event is seen by a subscription, or is not.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +112,8 @@ async def ask_why(session: Session, event: str, to: str, ad: str, sample: str | 
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Scopes as a node changes them: who joins and leaves, and every other operation, for those who administer them.
-#
-# The router knows who asks. A change is answered when the registry has it; when every engine works with it is told
-# later.
+# Scopes as a client changes them: who joins and leaves, and every other operation, for those who administer them. The
+# router knows who asks. A change is answered when the registry has it; when every engine works with it is told later.
 
 _CHANGE_WITHIN = 30.0
 
@@ -159,10 +165,7 @@ class ScopeChanges:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The client library: what an application does with events.
-#
-# A node publishes, registers for events and listens, over one session with its router. It numbers and queues its
-# events, connects again by itself, and remembers on disk what it must not do twice.
+# The client itself.
 
 _log = logging.getLogger("situ.client")
 _FLUSH_WITHIN = 10.0

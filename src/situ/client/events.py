@@ -1,6 +1,7 @@
-"""An event as an application gets it, read from the line that was delivered.
+"""Events as an application gets them, and the streams that bring them: live, durable, and history first.
 
-A message of hundreds of events is read by one call; what few applications look at is made when they do.
+`Event` and `Data` are read from the line that was delivered. `live`, `history_then_live` and `DurableStream` are
+streams in which the step to the next event says that the last one is done with.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from situ.lang.catalogue import BUS_UNREACHABLE, NO_ANSWER
 from situ.lang.problems import SituError, nearest
 from situ.protocol.dedup_window import DedupWindow
 from situ.protocol.messages import HistoryAck
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# An event. A message of hundreds of events is decoded by one call; what few applications look at is made when they do.
 
 
 class Data(dict[str, Any]):
@@ -109,9 +113,7 @@ def read_events(body: bytes) -> list[Event]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# How the events of a subscription reach the application: as they come, from a durable consumer, after history.
-#
-# All three are streams of events in which the step to the next event says that the last one is done with.
+# Streams.
 
 BUFFERED = 1024
 

@@ -1,8 +1,7 @@
-"""Feedback about quality as a client hears it: each message once, in order, by whoever wants it.
+"""Feedback about quality at a client, and what expectations and capabilities have in common.
 
-The bus promises at least once, and the router says things again when it cannot know that they were heard; a message
-whose number is not higher than that of the last one with its id is a repeat. Callbacks have a queue each: one that
-takes long holds up nobody else.
+`FeedbackStream` hears feedback, each message once and in order. `QualityRequests` makes calls one at a time.
+`QualityRegistrations` keeps what was registered and registers it again when the router or the bus was away.
 """
 
 from __future__ import annotations
@@ -26,6 +25,11 @@ from situ.lang.catalogue import ZONE_UNREACHABLE
 from situ.lang.problems import SituError
 from situ.protocol.messages import ChangeExpectation, ChangeProfile, Negotiated, QualityAck
 from situ.quality.negotiation.feedback import Advice, Feedback, feedback_from_json
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Hearing. The bus promises at least once, and the router says things again when it cannot know that they were heard; a
+# message whose number is not higher than that of the last one with its id is a repeat. Callbacks have a queue each: one
+# that takes long holds up nobody else.
 
 _log = logging.getLogger("situ.client")
 _MOST_REMEMBERED = 10_000
@@ -146,7 +150,7 @@ async def _taken(queue: asyncio.Queue[F], hearer: FeedbackListener[F]) -> AsyncG
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What the two sides of quality have in common at a client: calls one at a time, and work that goes on by itself.
+# Calls one at a time, and work that goes on by itself.
 
 
 class QualityRequests:
@@ -195,10 +199,8 @@ class QualityRequests:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What both sides of quality do alike at a client: they keep what they registered, and hear about it.
-#
-# When the router, or the bus, was away, everything is registered again under the same ids and versions, and what was
-# said meanwhile is asked for. What a client registers, and how, is for the two sides to know:
+# What is registered. When the router, or the bus, was away, everything is registered again under the same ids and
+# versions, and what was said meanwhile is asked for. What a client registers, and how, is in
 # :mod:`situ.client.expectations` and :mod:`situ.client.capabilities`.
 
 
@@ -220,7 +222,7 @@ class QualityRegistrations(ABC, Generic[R, F]):
         self._negotiating = QualityRequests(session)
         self._hearing: FeedbackStream[F] = FeedbackStream(bus, session.client, kind)
 
-    # ── what the node tells ──
+    # ── what the client tells ──
 
     def back(self) -> None:
         """The router, or the bus, was away: have it know everything again, and hear what was said meanwhile."""

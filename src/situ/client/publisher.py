@@ -1,4 +1,8 @@
-"""Names that nobody gave: of the advertisement of a type; and what a listener names: types, an expression, a policy."""
+"""What a client publishes: its advertisements, and events under them.
+
+`name_of_type` and `listener_target` find names that nobody gave: of the advertisement of a type, and what a listener
+names (types, an expression, a policy). `Publications` has the advertisements and numbers the events.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +71,7 @@ def types_in(what: str) -> tuple[str, ...]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What a node publishes: its advertisements, and events under them.
+# Advertisements and events.
 
 _log = logging.getLogger("situ.client")
 _encode = msgspec.json.Encoder().encode

@@ -1,8 +1,6 @@
-"""Lines appended to a file without a call of the system for each.
+"""What a client must not forget, on its own disk: incarnation and session, ids it published, events it has had.
 
-The end of the file is room that is mapped into memory: a line is copied there. The system writes it to the disk in its
-own time, and keeps it whatever becomes of the process; only if the machine dies are the last lines lost. The room is
-filled with zeros beforehand, so a full disk is noticed when room is made and not in the middle of a line.
+`Journal` appends lines to a file without a system call for each. `ClientFiles` has all files of one client.
 """
 
 from __future__ import annotations
@@ -22,6 +20,12 @@ from typing import Any
 
 from situ.bus.folder_lock import private_folder
 from situ.protocol.dedup_window import DedupWindow, SequenceSet, TokenSet, token_number
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The journal. The end of the file is room that is mapped into memory: a line is copied there. The system writes it to
+# the disk in its own time, and keeps it whatever becomes of the process; only if the machine dies are the last lines
+# lost. The room is filled with zeros beforehand, so a full disk is noticed when room is made and not in the middle of a
+# line.
 
 ROOM = 1024 * 1024
 """Bytes of lines until the file is to be written anew."""
@@ -69,11 +73,10 @@ def read_journal(file: Path) -> Iterator[bytes]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What a client must not forget, on its own disk: incarnation and session, ids it published, events it has had.
-#
-# Under ``.situ/clients/<client>/`` of the project, or in the user's state folder without a project. Where nothing can
-# be written the client remembers as long as it runs, and says so. Files are appended to event by event without waiting
-# for the disk: what a process has written survives its death, which is what they are for.
+# The files of a client: under ``.situ/clients/<client>/`` of the project, or in the user's state folder without a
+# project. Where nothing can be written the client remembers as long as it runs, and says so. Files are appended to
+# event by event without waiting for the disk: what a process has written survives its death, which is what they are
+# for.
 
 _log = logging.getLogger("situ.client")
 _IDS_AGE, _MOST_IDS = 600.0, 100_000

@@ -1,4 +1,7 @@
-"""Since when: ``begin``, ``1 h ago``, a date or time, a ``datetime`` or a ``timedelta`` → microseconds since 1970."""
+"""What flows to a client: its registrations, and the streams of their events.
+
+`history_start` reads since when history is asked for; `Subscriptions` has the registrations.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,9 @@ from situ.lang.problems import SituError
 from situ.lang.quantities import parse_moment
 from situ.protocol.messages import History, HistoryAck, SubAck, Subscribe, Tags, Unsubscribe, WantedSubscription
 
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Since when: ``begin``, ``1 h ago``, a date or time, a ``datetime`` or a ``timedelta`` → microseconds since 1970.
+
 
 def history_start(since: str | datetime | timedelta, now: datetime | None = None) -> int:
     """When history begins; 0: with the first event there is."""
@@ -37,7 +43,7 @@ def history_start(since: str | datetime | timedelta, now: datetime | None = None
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What flows to a node: its registrations, and the streams of their events.
+# Registrations.
 
 Since = str | datetime | timedelta | None
 

@@ -1,4 +1,9 @@
-"""What a node says and hears about quality, without ``await``."""
+"""The client library without ``await``: the same names, for programs that run no event loop.
+
+`BlockingExpectations` and `BlockingCapabilities` are the two sides of quality, `BlockingClient` is the client,
+`connect_blocking` makes one. The client lives on an event loop in a thread of its own. Callbacks run one after the
+other on a worker thread: one that takes long holds up the other callbacks, and nothing else of the client.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +27,9 @@ from situ.client.feedback import FeedbackListener
 from situ.client.publish_queue import Receipt
 from situ.client.quality_files import ExpectationDraft, ProfileDraft
 from situ.quality.negotiation.feedback import Advice, StateChange, Usage
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Quality.
 
 OnWorker = Callable[[Callable[[Any], Any]], Callable[[Any], Coroutine[Any, Any, Any]]]
 """Makes of a plain callback one that runs on the worker thread, and is awaited."""
@@ -129,10 +137,7 @@ class BlockingReaction:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The client library without ``await``: the same names, for programs that run no event loop.
-#
-# The node lives on a loop of its own in a thread of its own. Callbacks run one after the other on a worker thread: one
-# that takes long holds up the others, and nothing else of the node.
+# The client.
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -1,4 +1,4 @@
-"""``situ explain visibility``: why a subscription sees an event, or does not."""
+"""``situ explain`` for types, expressions, functions, subscriptions, events, codes and visibility."""
 
 from __future__ import annotations
 
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from situ.model import Deployment
     from situ.router.explain_visibility import Progress
     from situ.scopes.graph import ScopeGraph
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``situ explain visibility``: why a subscription sees an event, or does not.
 
 
 def explain_visibility(
@@ -135,7 +139,7 @@ async def _as_client(
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# ``situ explain``: what is declared, and what it means.
+# The group ``situ explain``: what is declared, and what it means.
 
 app = group(
     "explain",

@@ -1,4 +1,4 @@
-"""``situ explain policy``: what a policy means, and how it is detected."""
+"""``situ explain policy``, ``detection`` and ``miss``: what a policy means, why it detected something or did not."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from situ.policies.model import Policy
     from situ.project.check import LoadedProject
     from situ.project.policy_tests import PolicyTestResult
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``situ explain policy``: what a policy means, and how it is detected.
 
 
 def policy_completion(incomplete: str) -> list[str]:
@@ -77,7 +81,7 @@ def _is_file(name: str) -> bool:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# ``situ explain detection`` and ``situ explain miss``: why a policy detected something, or did not.
+# ``situ explain detection`` and ``situ explain miss``.
 
 Test = Annotated[
     str,

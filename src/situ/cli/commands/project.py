@@ -1,4 +1,4 @@
-"""``situ init`` and ``situ schemas``: a new project, and what editors need to help with it."""
+"""Commands about the files of a project: ``situ init``, ``schemas``, ``check``, ``diff``, ``fmt`` and ``test``."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from situ.model import Deployment
     from situ.model.visibility_diff import VisibilityChange
     from situ.project.check import CheckedProject
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``situ init`` and ``situ schemas``: a new project, and what editors need to help with it.
 
 
 def init(

@@ -1,4 +1,4 @@
-"""``situ quality``: who expects what, who can do what, what holds, and why not."""
+"""``situ quality`` and ``situ explain quality``: what is expected and offered, what holds, and why not."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from situ.cli.output import Output
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``situ quality``: who expects what, who can do what, what holds.
 
 
 def quality(

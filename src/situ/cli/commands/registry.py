@@ -1,4 +1,4 @@
-"""``situ apply``: what the folder declares, in force."""
+"""What is in force: ``situ apply``, ``add``, ``alter``, ``remove``, ``suspend``, ``resume`` and ``get``."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from situ.project.check import CheckedProject
     from situ.registry import Applied, Object, Recorded, Registry, Version
 
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``situ apply``: puts in force what the folder declares.
 
 Reason = Annotated[str, typer.Option("--reason", help="Why, for the history of changes.", show_default=False)]
 Propagate = Annotated[
@@ -165,7 +168,7 @@ def _sound(checked: CheckedProject, output: Output) -> Deployment:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# ``situ add``, ``situ alter`` and ``situ remove``: single things, changed while everything runs.
+# ``situ add``, ``alter``, ``remove``, ``suspend`` and ``resume``: single things, changed while events flow.
 
 if TYPE_CHECKING:
     from situ.cli.output import Output

@@ -1,4 +1,4 @@
-"""``situ replay --policy``: what policies would have detected over the root log."""
+"""``situ replay``: the root log through the subscriptions or policies of now, without delivering anything."""
 
 from __future__ import annotations
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from situ.policies.model import Policy
     from situ.project.check import LoadedProject
 
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``situ replay --policy``: what policies would have detected over the root log.
 
 ENDING = ".dpl"
 
@@ -155,7 +158,7 @@ def policies_of(names: Sequence[str], deployment: Deployment) -> tuple[dict[str,
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# ``situ replay``: yesterday's events through today's subscriptions, without delivering anything.
+# ``situ replay``: which events each subscription would get. With ``--policy`` it calls what stands above.
 
 _SHOWN = 20  # lines passed over that are shown
 

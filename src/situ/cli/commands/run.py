@@ -1,4 +1,4 @@
-"""``situ run``: the deployment, running, until it is stopped."""
+"""``situ run`` and ``situ status``: run a project until it is stopped, and show what runs."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from situ.cli.project import LiveRun
     from situ.cli.render.run import RunView
     from situ.project.status import RunStatus
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``situ run``.
 
 
 def run(

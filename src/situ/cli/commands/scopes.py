@@ -1,9 +1,4 @@
-"""``situ scopes join|leave|put|drop|filter|link|carriers|mode|grant|revoke``: scopes, changed while events flow.
-
-Each says how things shall be; doing it again changes nothing. Who has the project folder is its operator and may do all
-of it; who has the credentials of a client may do what the scopes let that client do. A function here says what is asked
-for; where, as whom and for which epoch is the same for all of them.
-"""
+"""``situ scopes``: the scopes drawn, their history, and the commands that change them while events flow."""
 
 from __future__ import annotations
 
@@ -22,6 +17,13 @@ from situ.cli.options import Credentials, Json, Project, Quiet, Server, begin
 
 if TYPE_CHECKING:
     from situ.scopes.graph import Grant
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``situ scopes join|leave|put|drop|filter|link|carriers|mode|grant|revoke``. Each says how things shall be; doing it
+# again changes nothing. Who has the project folder is its operator and may do all of it; who has the credentials of a
+# client may do what the scopes let that client do. A command function says what is asked for; where, as whom and for
+# which epoch is the same for all of them.
 
 
 class RightTo(StrEnum):
@@ -349,7 +351,7 @@ def history(
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# ``situ scopes``: who is in what, drawn; and the commands by which that is changed stand below it.
+# The group ``situ scopes``, which alone draws who is in what.
 
 app = group(
     "scopes",

@@ -1,4 +1,4 @@
-"""``situ situations``: what policies have detected."""
+"""``situ situations`` and ``situ late``: what policies detected, and which events came too late for them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from situ.cli.project import LiveRun
     from situ.explain.dead_letters import LateEvent
     from situ.explain.situations import SituationRecord
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``situ situations``.
 
 
 def situations(

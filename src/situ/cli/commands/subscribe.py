@@ -1,4 +1,4 @@
-"""``situ subscribe``: events of the running project as they come."""
+"""``situ subscribe`` and ``situ tail``: events as they come, to a client, or all of the root log to an operator."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from situ.event.row import Row
     from situ.model import Deployment
     from situ.routing.filter import Filter
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``situ subscribe``: the events of a subscription of one client.
 
 
 def _event_types(incomplete: str) -> list[str]:
@@ -148,7 +152,7 @@ async def _subscribe(
             registration = await node.register_for_events(*types, **options, wait=False)
             await registration.installing.wait(None)
             showing.ready(registration, hearer.name)
-            # Only the node's own iterator takes the last event of a durable subscription as read.
+            # Only the client's own iterator takes the last event of a durable subscription as read.
             events = node.events(*types, **options, limit=limit) if registration.durable else aiter(registration)
             async with aclosing(events):
                 async for event in events:
@@ -203,11 +207,9 @@ def as_json(event: Event) -> dict[str, Any]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# ``situ tail``: the root log as it grows, for whoever runs the project.
-#
-# Who has the project folder is its operator and sees everything, so nothing is subscribed to: no client, no rights, no
-# scopes. Events are shown in the terms of root, as the log has them, situations and other events of Situ's own
-# included.
+# ``situ tail``: the root log as it grows. Who has the project folder is its operator and sees everything, so nothing is
+# subscribed to: no client, no rights, no scopes. Events are shown in the terms of root, as the log has them, situations
+# and other events of Situ's own included.
 
 _GLANCE = 0.2  # seconds between two looks at the log, when it does not grow
 

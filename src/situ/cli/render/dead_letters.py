@@ -1,4 +1,4 @@
-"""Dead letters for people: many as a table, one with all there is to know about it."""
+"""Dead letters and late events as text: tables, and one dead letter with all there is to know about it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _sent(letter: StoredDeadLetter) -> str:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Late events for people.
+# Late events.
 
 _LONG = 60
 """From so many seconds on they are told as on a clock."""

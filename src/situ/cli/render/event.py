@@ -1,4 +1,4 @@
-"""An explained subscription for people."""
+"""An explained subscription, and what became of an event, as text."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _grid() -> Table:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What became of an event, for people.
+# What became of an event.
 
 _SHOWN = 20
 

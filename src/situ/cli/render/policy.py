@@ -1,4 +1,4 @@
-"""An explained policy for people."""
+"""An explained policy as text, and its logic tree as an SVG drawing."""
 
 from __future__ import annotations
 
@@ -130,10 +130,8 @@ def _grid() -> Table:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The logic tree of a policy as a picture, in SVG.
-#
-# Leaves stand side by side, every other node above the middle of what is below it. Letters have one width, so boxes
-# are as wide as their text without anybody having to measure it.
+# The drawing. Leaves stand side by side, every other node above the middle of what is below it. Letters have one width,
+# so boxes are as wide as their text without anybody having to measure it.
 
 _LETTER, _SMALL_LETTER, _LINE, _FONT = 7.25, 6.05, 16, 12
 _WIDEST = 26

@@ -1,4 +1,8 @@
-"""What the registry holds, for people."""
+"""What the registry holds and how it changed, as text: objects, versions, clients, differences, history of scopes.
+
+`show_objects` to `show_changes` are for ``situ get``, then clients with credentials, the difference between two
+deployments, the epochs of scopes, and who sees more or less than in another version of the project.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +119,7 @@ def _moment(at: datetime) -> str:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Clients with credentials, as a table.
+# Clients with credentials.
 
 
 def show_clients(clients: Sequence[Admitted]) -> Iterator[Any]:
@@ -134,7 +138,7 @@ def show_clients(clients: Sequence[Admitted]) -> Iterator[Any]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What differs between two deployments, for people: by kind of thing, each with its parts.
+# The difference between two deployments: by kind of thing, each with its parts.
 
 _SIGNS = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "yellow")}
 
@@ -201,7 +205,7 @@ def _summary(changes: Sequence[DeploymentChange]) -> str:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The history of scopes, for people: newest first, each change with what is different since.
+# The history of scopes: newest first, each change with what is different since.
 
 
 def show_epochs(epochs: Sequence[Epoch]) -> Iterator[Text]:
@@ -233,7 +237,7 @@ def _shown_value(value: Any) -> str:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Who sees more or less than by another version of the project, for people.
+# Who sees more or less than in another version of the project.
 
 MOST = 1000
 _STYLES = {VisibilityShift.NARROWER: "yellow", VisibilityShift.WIDER: "red", VisibilityShift.OTHER: "yellow"}

@@ -1,4 +1,8 @@
-"""The figures of a run, for people: as a picture that fills a terminal, as one line, and as the summary at the end."""
+"""The metrics of a run as text, and the live view of ``situ run``.
+
+`show_live`, `show_line` and `show_summary` lay out one look at a run; `live_view` gives the view that shows them as
+they come: drawn in place on a terminal, lines elsewhere, JSON for programs.
+"""
 
 from __future__ import annotations
 
@@ -195,10 +199,8 @@ def _sorted(counts: Mapping[str, int]) -> list[tuple[str, int]]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What ``situ run`` shows while it runs: a picture on a terminal, lines elsewhere, JSON for programs.
-#
-# The picture is drawn over and over in place; notes that come meanwhile stand in it. Where nobody watches, a line
-# every few seconds keeps a log short.
+# Views. On a terminal the picture is drawn over and over in place; notes that come meanwhile stand in it. Where nobody
+# watches, a line every few seconds keeps a log short.
 
 EVERY = 0.5
 """Seconds between two looks."""

@@ -1,4 +1,7 @@
-"""Scopes for people: each dimension as a tree, with the filters at boundaries and the clients inside."""
+"""Scopes as text and as an SVG drawing: dimensions, boundary filters, and the clients inside.
+
+`show_scopes` prints each dimension as a tree; `draw_scopes` puts dimensions side by side, each in layers.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +74,7 @@ def _scope(dimension: Dimension, name: str, container: str, clients: Sequence[st
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Scopes as a picture, in SVG: dimensions side by side, each in layers, every scope below all that it is in.
+# The drawing: every scope stands below all that it is in.
 
 _LETTER, _LINE, _FONT = 7.25, 16, 12
 _WIDEST = 34

@@ -1,4 +1,4 @@
-"""Situations for people: a line and a sentence each."""
+"""Situations as text: those that were detected, and what a replay of subscriptions or policies found."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from situ.app.replay import PolicyInput, ReplayedSituation
     from situ.cli.commands.replay import ReplayedDetections
     from situ.explain.situations import SituationRecord
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Detected situations: a line and a sentence each.
 
 
 def show_situation_list(situations: Sequence[SituationRecord]) -> Iterator[RenderableType]:
@@ -41,7 +45,7 @@ def _headline(each: SituationRecord) -> Text:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What a replay found, for people.
+# What a replay of subscriptions found.
 
 
 def show_replay(counts: Mapping[str, int]) -> Iterator[RenderableType]:
@@ -59,7 +63,7 @@ def show_replay(counts: Mapping[str, int]) -> Iterator[RenderableType]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What policies would have detected, for people.
+# What policies would have detected.
 
 _LONGEST = 200  # characters of an event's data
 

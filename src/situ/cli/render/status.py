@@ -1,4 +1,8 @@
-"""How the policies of a run are, for people: what each has come to, and how its push sources are."""
+"""The status of a project as text: engines, streams, consumers, policies, actions, suspended declarations.
+
+`show_status` is the whole; what policies have come to, actions that wait or failed, and declarations without rights
+stand before it.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,9 @@ if TYPE_CHECKING:
     from situ.registry import Key
     from situ.registry.run_metrics import PolicyMetrics, PushSourceMetrics, RunMetrics
 
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Policies: what each has come to, and how its push sources are.
 
 _SHOWN = 20
 _LONGEST = 100  # characters of a reason or a sample
@@ -116,7 +123,7 @@ def _table(*titles: str) -> Table:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Actions that wait or failed, for people: many as a table, one with all there is to know about it.
+# Actions that wait or failed: many as a table, one with all there is to know about it.
 
 _COLOURS = {"waiting": "yellow", "failed": "red"}
 
@@ -177,7 +184,7 @@ def show_numbers(numbers: Mapping[str, int]) -> Iterator[RenderableType]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Declarations that are not in force because their clients have no right to them, for those who look at a run.
+# Declarations that are not in force because their clients have no right to them.
 
 _PATIENCE = 2.0
 
@@ -204,7 +211,7 @@ def show_suspended(keys: Sequence[Key]) -> Iterator[Text]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What a project does right now, for people.
+# The status of the whole project.
 
 
 def show_status(status: RunStatus) -> Iterator[RenderableType]:

@@ -1,4 +1,4 @@
-"""Problems for people: the text of :func:`situ.lang.problems.render`, in colour where there is colour."""
+"""Problems as coloured text, counts with their plural, and one event in one line."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def count(number: int, what: str) -> str:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# An event for people, in one line: when, what, from whom, and its data.
+# One event: when, what, from whom, and its data.
 
 
 def show_event(event: Event) -> Text:

@@ -1,4 +1,8 @@
-"""An explained context for people."""
+"""Explained contexts and conversions as text: what becomes of each attribute, by which rule, in and out.
+
+`show_context` is for a context, `show_transform`, `show_why` and `show_filter` for one event type in it, `show_fused`
+for the way from one context to another.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +100,7 @@ def _some(names: tuple[str, ...]) -> str:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# An explained transformation for people: the head, a row for every attribute, who else wanted it, and what is said.
+# A conversion of one event type: the head, a row for every attribute, the other rules about it, and its problems.
 
 _NONE = "–"
 _LONGEST = 60
@@ -288,7 +292,7 @@ def _standing(each: RuleCandidate) -> Text:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What becomes of events between two contexts, for people.
+# What becomes of events between two contexts.
 
 
 def show_all_fused(explained: Sequence[FusedExplanation]) -> Iterator[RenderableType]:

@@ -1,4 +1,4 @@
-"""Explained types for people: a table of one, a tree of all."""
+"""Explained types, functions and codes of problems as text, and the one look of all tables (`table`)."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _grow(tree: Tree, branch: TypeBranch) -> None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Explained functions and codes for people.
+# Functions and codes.
 
 
 def show_functions(functions: Sequence[FunctionExplanation]) -> Iterator[RenderableType]:
