@@ -1,8 +1,7 @@
-"""The ground on which expectations are decided one after the other: what a plan does for all, and who could do more.
+"""A plan while it is made, expectation by expectation: who is met so far, which profiles could be moved, and claims.
 
-Owns candidates: which profiles could be moved so that they meet an expectation, to what, at what extra cost to the plan
-so far, and whom that would harm. Candidates are ranked by extra cost, then by how few properties they change, then by
-id, then by the order of modes.
+`PartialPlan` owns candidates (`AdaptationCandidate`). `Claims` says what each expectation needs of the profiles that a
+plan moves for it.
 """
 
 from __future__ import annotations
@@ -30,6 +29,11 @@ from situ.quality.model.allocation_problem import (
     terms_between,
 )
 from situ.quality.model.declarations import Expectation, Profile
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Candidates: which profiles could be moved so that they meet an expectation, to what, at what extra cost to the plan so
+# far, and whom that would harm. They are ranked by extra cost, then by how few properties they change, then by id, then
+# by the order of modes.
 
 _UNCHANGED: Mapping[str, Target] = MappingProxyType({})
 
@@ -346,11 +350,9 @@ def _best(satisfied: Mapping[str, Expectation]) -> tuple[float, bool]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Claims: what each expectation needs of the profiles that a plan moves for it.
-#
-# A claim holds no more than its expectation needs by itself, so that what is left of a plan when some expectations go
-# follows from the claims that stay. Who serves whom is settled with the plan; what that is in values is worked out for
-# whoever is asked about.
+# Claims. A claim holds no more than its expectation needs by itself, so that what is left of a plan when some
+# expectations go follows from the claims that stay. Who serves whom is settled with the plan; what that is in values is
+# worked out for whoever is asked about.
 
 Serving = Mapping[str, tuple[Expectation, tuple[str, ...]]]
 """Expectation, by its id → the profiles that are moved for it."""

@@ -1,9 +1,7 @@
-"""The best choice for a part, found by going through all of them: branch and bound.
+"""Exact solutions for one component of an allocation problem: branch and bound, and a minimum cut for a special form.
 
-One profile after the other gets one of its options. A branch is left as soon as the best that could still come of it,
-everything met that the rest could meet at the least cost of each, is worth less than what was found. Of plans that are
-worth the same, that with the fewest profiles changed is taken, then with the fewest properties, then with the
-smallest ids; then modes in their order and values nearest to the current ones.
+`branch_and_bound` goes through all plans of a small component. `select` solves a component of any size that has one
+profile without modes, one expectation for each subscription and no budget.
 """
 
 from __future__ import annotations
@@ -24,6 +22,12 @@ from situ.quality.allocation.search_space import (
     combine_levels,
     is_simple,
 )
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Branch and bound. One profile after the other gets one of its options. A branch is left as soon as the best that could
+# still come of it, everything met that the rest could meet at the least cost of each, is worth less than what was
+# found. Of plans that are worth the same, that with the fewest profiles changed is taken, then with the fewest
+# properties, then with the smallest ids; then modes in their order and values nearest to the current ones.
 
 MOST_PLANS = 200_000
 Chosen = tuple[ProfileOption, ...]
@@ -104,12 +108,10 @@ def _any_of(options: Sequence[ProfileOption]) -> int:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# One profile without modes, one expectation for each subscription, no budget: solved at any size by a minimum cut.
-#
-# Every step of a property from one value to the next better one is a project that costs what the step costs and needs
-# the step before; every expectation is one that brings its utility and needs the steps up to its floors. What the rule
-# ``utility`` asks for is the most profitable set of projects that has all it needs. Of several such sets the cut gives
-# the one that all others contain: it costs the least and changes the fewest properties.
+# Minimum cut. Every step of a property from one value to the next better one is a project that costs what the step
+# costs and needs the step before; every expectation is one that brings its utility and needs the steps up to its
+# floors. What the rule ``utility`` asks for is the most profitable set of projects that has all it needs. Of several
+# such sets the cut gives the one that all others contain: it costs the least and changes the fewest properties.
 
 _SOURCE, _SINK = 0, 1
 

@@ -1,8 +1,7 @@
-"""Settling a choice: every profile gets what is best for the whole as the others are, until nothing changes.
+"""A good choice for a component that is too large for an exact solution: greedy, then local search.
 
-What a profile has does not matter but to the subscriptions that it could serve, and they get what they get by those
-alone who could serve them, too. So no more than that is weighed. That is the same as to weigh the whole: all rules
-compare two choices alike, whatever it is that both give to others.
+`greedy` is the way in: it takes options by what they bring for their cost, and hands the choice to `local_search`,
+which improves it profile by profile until nothing changes.
 """
 
 from __future__ import annotations
@@ -23,6 +22,12 @@ from situ.quality.allocation.search_space import (
     rule_cheapest,
     rule_utility,
 )
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Local search: every profile gets what is best for the whole as the others are. What a profile has matters only to the
+# subscriptions that it could serve, and what they get depends only on those who could serve them, too. So no more than
+# that is weighed. That is the same as to weigh the whole: all rules compare two choices alike, whatever it is that both
+# give to others.
 
 
 def local_search(
@@ -97,18 +102,15 @@ def _all_nearby(weighing: Objective) -> list[_Neighbourhood]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# A good choice for a part that is too large to go through all of them.
-#
-# Without modes: the option that brings the most for its cost, again and again as long as the budget allows it, against
-# the best single option; options of one profile are joined, property by property. What a set of options brings is
-# monotone and submodular, joining costs no more than the sum, so that is at least (1 − 1/e)/2 of what the best plan
+# Greedy. Without modes: the option that brings the most for its cost, again and again as long as the budget allows it,
+# against the best single option; options of one profile are joined, property by property. What a set of options brings
+# is monotone and submodular, joining costs no more than the sum, so that is at least (1 − 1/e)/2 of what the best plan
 # within the budget brings, as long as no cost falls and all options were there to be taken.
 #
 # With modes a profile has exactly one option, and all profiles get theirs one after the other, by what it brings: at
 # least half of the best, if there is neither a budget nor anybody to be protected.
 #
-# After that every profile gets what is best for the whole as the others are, until nothing changes: never worse, and
-# all there is for rules that are no sums.
+# Local search comes after that: never worse, and all there is for rules that are no sums.
 
 MOST_OPTIONS = 4096
 """Of one profile; of more, only those for single expectations are considered."""

@@ -1,6 +1,8 @@
-"""Rough costs: what is the cheapest by far, and what is so near to it that only exact costs tell.
+"""Expectations against relevant profiles as numpy matrices: who is met by a plan, who could serve at what rough cost.
 
-Costs are infinite where something cannot be had.
+`near_cheapest` and `clearly_cheapest` compare rough costs, `CheapestProfile` is who is the cheapest by far. `Lookahead`
+works out some expectations that are decided next. `PoolMatrix` is one set of relevant profiles, with where each is by
+the plan.
 """
 
 from __future__ import annotations
@@ -28,6 +30,10 @@ from situ.quality.match.pools import Key, ProfileMatrix
 from situ.quality.model.allocation_problem import STAY, Target
 from situ.quality.model.declarations import Expectation, Profile
 
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Rough costs: what is the cheapest by far, and what is so near to it that only exact costs tell. Costs are infinite
+# where something cannot be had.
+
 CLOSE = 1e-9
 """Rough costs that differ by less, as a part of the largest cost, may be in another order in truth."""
 _FEW = 32
@@ -51,9 +57,8 @@ def clearly_cheapest(costs: Matrix, close: float) -> int | None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The foremost: who is the best candidate for an expectation, where a look at rough costs tells that it is.
-#
-# Kept as points, since most of them are moved further by others before anybody wants to know to what in values.
+# The best candidate for an expectation, where rough costs alone tell that it is. Kept as a point, since most are moved
+# further by others before anybody wants to know to what in values.
 
 
 class CheapestProfile(NamedTuple):
@@ -82,9 +87,8 @@ def target_at(profile: Profile, point: Matrix, columns: PropertyColumns, *, mode
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Looking ahead: of some expectations that are decided next, who is met by the plan and what the others roughly cost.
-#
-# Worked out for all of them and all rows of a field at once, and after that only for rows that move: deciding on one
-# after the other takes no more than comparing the numbers of its row.
+# Worked out for all of them and all rows at once, and after that only for rows that move: deciding on one after the
+# other takes no more than comparing the numbers of its row.
 
 
 class Lookahead:
@@ -167,11 +171,11 @@ def _lacking(asked: Matrix, now: Matrix) -> Matrix:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Fields: expectations to which the same profiles are relevant, against where these profiles are by a plan.
-#
-# Everything is kept as matrices of goodness, so that whom a move serves, and who could serve somebody at about what
-# cost, is found by comparing arrays. A profile has one row for each point that it can reach. What a pool keeps is
-# taken from there; a profile that is relevant to several fields has rows in each of them.
+# The matrices. A *field* is a set of expectations to which the same profiles are relevant. Everything is kept as
+# matrices of goodness, so that whom a move serves, and who could serve somebody at about what cost, is found by
+# comparing arrays. A profile has one row for each point that it can reach, which is a column of the arrays (see
+# `Matrix`). What a pool keeps is taken from there; a profile that is relevant to several fields has rows in each of
+# them.
 
 
 class PoolMatrix:

@@ -1,4 +1,8 @@
-"""Groups: what belongs together, found by joining those that have something in common."""
+"""The search space of an allocation problem: options of profiles, independent components, and what a choice is worth.
+
+`DisjointSets` joins what belongs together. `profile_options` says to what each profile could be moved, `components_of`
+splits a problem, `Objective` weighs a choice for one component by the rule of a strategy.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,9 @@ from situ.quality.model.allocation_problem import (
     terms_of_value,
 )
 from situ.quality.model.declarations import Capability, Expectation, Profile, Strategy
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Disjoint sets (union-find).
 
 K = TypeVar("K", int, str)
 
@@ -44,11 +51,10 @@ class DisjointSets(Generic[K]):
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Choices: to what each profile could be moved, and which expectations that would meet.
-#
-# Sets of expectations are bits of a number: the first one that is decided on is bit 0. A free property need only be at
-# its current value or at the cheapest value good enough for some expectation; whatever lies between serves nobody
-# more. Of all combinations those are left out that another one beats: at least as many expectations, at no more cost.
+# Options. Sets of expectations are bits of a number: the first one that is decided on is bit 0. A free property need
+# only be at its current value or at the cheapest value good enough for some expectation; whatever lies between serves
+# nobody more. Of all combinations those are left out that another one beats: at least as many expectations, at no more
+# cost.
 
 MOST_COMBINED = 200_000
 """Combinations of values of one profile that are gone through."""
@@ -271,10 +277,9 @@ def _unbeaten(options: Sequence[ProfileOption]) -> tuple[ProfileOption, ...]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Parts: a problem falls apart where no expectation joins two profiles, and each part is decided alone.
-#
-# Alternatives of one subscription belong together, since only the best satisfied one counts. A budget is common to
-# all, so with one there is one part. Whatever is met in any case joins nothing.
+# Components: a problem falls apart where no expectation joins two profiles, and each component is decided alone.
+# Alternatives of one subscription belong together, since only the best satisfied one counts. A budget is common to all,
+# so with one there is one component. Whatever is met in any case joins nothing.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -375,10 +380,9 @@ def _swayed(stake: SubscriptionStake, choices: Sequence[ProfileOptions], always:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Weighing: what a choice for a part is worth by the rule of a strategy, in whole numbers.
-#
-# All utilities and costs of a part are multiples of one unit, so sums and differences are exact and comparing them
-# needs no tolerance. More is better, in everything that a rule says.
+# Objectives: what a choice for a component is worth, in whole numbers. All utilities and costs of a component are
+# multiples of one unit, so sums and differences are exact and comparing them needs no tolerance. More is better, in
+# everything that a rule says.
 
 Result = tuple[int, bool]
 """The highest utility among satisfied alternatives of a subscription, and whether there is any."""

@@ -1,8 +1,6 @@
-"""Turns: on whom a plan that is made one expectation at a time has to decide, and in which order.
+"""The strategy ``pareto``: one expectation at a time, in the order of registration, each against the plan so far.
 
-Whoever is not satisfied as things are, and could be, has a turn. Who is satisfied needs none, as what is free only gets
-better. Only where a mode becomes another may somebody lose who satisfied it: then it has a turn as well, unless its
-place in the order has passed. Who shares no profile with others, nor a budget, has turns apart from theirs.
+`TurnQueue` and `turn_components` say on whom a plan has to decide, and in which order; `decide_pareto` decides.
 """
 
 from __future__ import annotations
@@ -30,6 +28,12 @@ from situ.quality.allocation.search_space import DisjointSets
 from situ.quality.match.satisfaction import Satisfaction
 from situ.quality.model.allocation_problem import STAY, AllocationPlan, AllocationProblem, Refusal, Why
 from situ.quality.model.declarations import Expectation
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Turns. Whoever is not satisfied as things are, and could be, has a turn. Who is satisfied needs none, as what is free
+# only gets better. Only where a mode becomes another may somebody lose who satisfied it: then it has a turn as well,
+# unless its place in the order has passed. Who shares no profile with others, nor a budget, has turns apart from
+# theirs.
 
 _AHEAD = 256
 """Expectations that are looked at together, with all profiles: what is in between must stay small."""
@@ -197,11 +201,9 @@ def _by_field(turns: Iterable[_Turn]) -> list[tuple[PoolMatrix, list[Expectation
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# ``pareto``: one expectation at a time, in the order of registration, each against the plan so far.
-#
-# Whoever is not satisfied and could be gets the cheapest candidate that harms nobody. It is declined if there is none,
-# or if another alternative of its subscription is satisfied and it costs anything to satisfy this one as well. Where
-# harm is permitted, it is declined as well if somebody later has its publisher be in another mode.
+# Decisions. Whoever is not satisfied and could be gets the cheapest candidate that harms nobody. It is declined if
+# there is none, or if another alternative of its subscription is satisfied and it costs anything to satisfy this one as
+# well. Where harm is permitted, it is declined as well if somebody later has its publisher be in another mode.
 
 
 def decide_pareto(problem: AllocationProblem) -> AllocationPlan:

@@ -1,6 +1,7 @@
-"""Solving: a problem part by part, each exactly where that is possible, and the plan that comes of it.
+"""The strategies of allocation by name, and the plan that they make together of a problem.
 
-What all strategies but ``pareto`` share; they differ in the rule by which plans are weighed.
+`solve` is what all strategies but ``pareto`` share; `decide_cheapest`, `decide_utility` and `decide_fairness` differ in
+the rule by which plans are weighed. `make_plan` gives each part of a problem to the strategy declared for it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ from situ.quality.allocation.search_space import (
 from situ.quality.match.satisfaction import Satisfaction
 from situ.quality.model.allocation_problem import AllocationPlan, AllocationProblem, Decide, Refusal, Target, Why
 from situ.quality.model.declarations import DEFAULT, Expectation, Profile, Strategy
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Solving: component by component, each exactly where that is possible.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,12 +109,10 @@ def _why(ground: PartialPlan, expectation: Expectation, profile: str, target: Ta
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# ``cheapest``: as many subscriptions as possible with a satisfied alternative, as cheaply as possible.
-#
-# Up to so many profiles that expectations join are weighed against each other. To weigh more takes longer than anybody
-# should wait for: then each expectation gets, in the order of registration, the cheapest that is left, as ``pareto``
-# does it, within the same budget and with the same protection. The plan says that it is not exact, and claims no
-# bound.
+# ``cheapest``: as many subscriptions as possible with a satisfied alternative, as cheaply as possible. Up to so many
+# profiles that expectations join are weighed against each other. To weigh more takes longer than anybody should wait
+# for: then each expectation gets, in the order of registration, the cheapest that is left, as ``pareto`` does it,
+# within the same budget and with the same protection. The plan says that it is not exact, and claims no bound.
 
 MOST_JOINED = 128
 """Profiles that are weighed against each other."""
@@ -172,10 +174,8 @@ def decide_fairness(problem: AllocationProblem) -> AllocationPlan:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Strategies by their names: which one decides what, and one plan of all.
-#
-# A strategy is declared for an event type, or for all others. Profiles that expectations join are decided together: by
-# the strategy of their type if they are all of one, else by that for all others.
+# One plan of all strategies. A strategy is declared for an event type, or for all others. Profiles that expectations
+# join are decided together: by the strategy of their type if they are all of one, else by that for all others.
 
 BUILT_IN_STRATEGIES: Mapping[str, Decide] = {
     "pareto": pareto.decide_pareto,

@@ -1,6 +1,8 @@
-"""Explaining an expectation: every profile against every need, what would satisfy it, and what it would take less.
+"""Explanations of an expectation and of what is claimed of a publisher, worked out from the state of a negotiator.
 
-Owns what is worked out from declarations alone. Who decided what, and when, is told by whoever knows it.
+`explain` says what follows from declarations alone: every profile against every need, what would satisfy the
+expectation, and what less it could ask for. `explain_expectation` and `explain_publisher` add what the negotiator
+decided and when.
 """
 
 from __future__ import annotations
@@ -278,9 +280,7 @@ def _number(about: QualityProperty, value: float) -> Value | None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Explaining what a negotiator knows: one expectation, or what is claimed of a publisher.
-#
-# Only an administrator is told who publishes; for others publishers are numbered.
+# What a negotiator knows. Only an administrator is told who publishes; for others publishers are numbered.
 
 _MOST_NAMED = 10
 _NO_DROPS: Mapping[str, int] = MappingProxyType({})

@@ -1,8 +1,7 @@
-"""Rows: many points as one matrix, so that comparing arrays tells which of them are at least as good as another one.
+"""Points of quality in numpy matrices, and comparisons of many of them at once.
 
-A column stands for a property and is shared by all tables of a pool; minus infinity says "not there" in a point and
-"not asked" in a floor. Goodness is always finite, so neither is taken for a value. Rows are kept without gaps: the last
-one moves to where one was taken out.
+`PointMatrix` holds points by key, `at_least`, `first_that_meet` and the like compare them. `ValueColumns` lays values
+of many expectations or profiles out as matrices.
 """
 
 from __future__ import annotations
@@ -15,6 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from situ.quality.model.declarations import Expectation
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Points. Names speak of a property as a column and of a point as a row; in the arrays it is the other way round (see
+# `Matrix`). The place of a property is shared by all matrices of a pool; minus infinity says "not there" in a point and
+# "not asked" in a floor. Goodness is always finite, so neither is taken for a value. Points are kept without gaps: the
+# last one moves to where one was taken out.
 
 Matrix = NDArray[np.float64]
 """One row for each property, one column for each point: comparisons run along memory."""
@@ -192,9 +197,8 @@ def any_below(points: Matrix, asked: Matrix) -> Flags:
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Values by property of many things, listed one thing after the other, and laid out for some of them from there.
-#
-# Expectations and profiles are many small objects all over memory. Those of a pool are anywhere among them, so to
-# visit them pool by pool takes several times as long as to visit all of them once, in the order in which they come.
+# Expectations and profiles are many small objects all over memory. Those of a pool are anywhere among them, so to visit
+# them pool by pool takes several times as long as to visit all of them once, in the order in which they come.
 
 
 class ValueColumns:

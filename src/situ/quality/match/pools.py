@@ -1,11 +1,7 @@
-"""Skylines: the points of a pool that no other dominates, kept while points come, change and go.
+"""Pools: profiles that are relevant alike, with the skylines of what they do now and what they could do.
 
-A point dominates another if it has every property of it, each at least as good; of equal points the one with the
-smallest key stands for all. Every other point remembers one *guard*, a member of the skyline that dominates it, and is
-its *ward*. Whoever keeps a living guard stays dominated, so when a member goes only its own wards are asked again.
-
-Few points are compared with whatever is asked in less time than it takes to keep their skyline: it is found anew when
-somebody wants to know it.
+`Skyline` keeps the undominated points, `ProfileMatrix` has many profiles as matrices, `Pool` puts two skylines together
+with the `Floors` that expectations ask for.
 """
 
 from __future__ import annotations
@@ -29,6 +25,15 @@ from situ.quality.match.point_matrix import (
 )
 from situ.quality.model.allocation_problem import slope
 from situ.quality.model.declarations import Point, Profile
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Skylines. A point dominates another if it has every property of it, each at least as good; of equal points the one
+# with the smallest key stands for all. Every other point remembers one *guard*, a member of the skyline that dominates
+# it, and is its *ward*. Whoever keeps a living guard stays dominated, so when a member goes only its own wards are
+# asked again.
+#
+# Few points are compared with whatever is asked in less time than it takes to keep their skyline: it is found anew when
+# somebody wants to know it.
 
 Key = tuple[str, int]
 """A profile and one of its points: the place of a mode, or 0."""
@@ -257,10 +262,8 @@ def _with_modes(
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Pools: profiles that are relevant alike, with their two skylines, and what expectations ask of them.
-#
-# By current values alone somebody who could do more is hidden, by reach alone somebody who satisfies already; so a
-# pool keeps a skyline of each. A profile that dominates but is invisible to a subscription must not hide a visible
+# Pools. By current values alone somebody who could do more is hidden, by reach alone somebody who satisfies already; so
+# a pool keeps a skyline of each. A profile that dominates but is invisible to a subscription must not hide a visible
 # one, which is why there are pools. Floors are a table beside the skylines: what a point meets is found by comparing
 # arrays.
 

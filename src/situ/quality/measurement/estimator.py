@@ -1,8 +1,6 @@
-"""Effective profiles: what matching sees of a publisher, which is not always what it declares.
+"""When measured values take the place of declared ones, and the effective profile that matching sees.
 
-Measured values take the place of declared ones, and ranges are widened to hold them. What cannot be had is not in
-reach: a property that no action improves, a value that the publisher said or showed it cannot do, and anything at all
-of a publisher that does not follow advice. The result is a profile like any other.
+`Correction` and `effective_profile` make the profile; `Estimate` decides for one profile which values are effective.
 """
 
 from __future__ import annotations
@@ -16,6 +14,11 @@ from typing import Any
 from situ.quality.match.satisfaction import capability_of
 from situ.quality.measurement.panes import LENGTH, LONGEST, MINUTE, WINDOW, Pane, PaneStore, measure_window, pane_of
 from situ.quality.model.declarations import BUILT_IN, Capability, Mode, Profile, QualityProperty
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Effective profiles. Measured values take the place of declared ones, and ranges are widened to hold them. What cannot
+# be had is not in reach: a property that no action improves, a value that the publisher said or showed it cannot do,
+# and anything at all of a publisher that does not follow advice. The result is a profile like any other.
 
 
 def _nothing() -> Mapping[str, float]:
@@ -80,12 +83,11 @@ def _mode(mode: Mode, profile: Profile, correction: Correction) -> Mode:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The estimator: when what is measured takes the place of what is declared, and when it gives it back.
-#
-# An effective value moves only when the measured one is off by more than a tenth in two windows in a row, so trembling
-# moves nothing; or at once, when a publisher falls silent for three times as long as it should. Windows slide, and
-# those in a row end a minute apart with none between that says otherwise. When measured and declared values agree for
-# five of them, the declaration rules again. Declared, measured and effective values are all kept.
+# The estimator. An effective value moves only when the measured one is off by more than a tenth in two windows in a
+# row, so small fluctuations move nothing; or at once, when a publisher falls silent for three times as long as it
+# should. Windows slide, and those in a row end a minute apart with none between that says otherwise. When measured and
+# declared values agree for five of them, the declaration rules again. Declared, measured and effective values are all
+# kept.
 
 TOLERANCE = 0.1
 MOVES_AFTER = WINDOW

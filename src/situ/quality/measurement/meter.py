@@ -1,4 +1,8 @@
-"""Whose events are measured, and of whom it is counted whether what they publish is delivered."""
+"""Meters: events of measured publishers on their way to deliveries become panes.
+
+`MeasuredPublishers` says whose events are measured. `Meter` measures a part of a stream, in the process that has it;
+`PaneMerger` joins the parts in their order.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,9 @@ from situ.event.row import Row
 from situ.quality.measurement.panes import GROWTH, LENGTH, Pane, SequenceRange, Sketch, merge_panes, pane_of
 from situ.quality.model.declarations import Profile
 from situ.quality.shaping.watermark import NEVER, LatenessBounds, WatermarkTracker
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Whose events are measured, and of whom it is counted whether what they publish is delivered.
 
 _RELIABILITY = "reliability"
 
@@ -58,11 +65,9 @@ NO_PUBLISHERS = MeasuredPublishers()
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Meters: events of publishers on their way to deliveries → panes.
-#
-# A meter only counts what it is shown; what it finds at the beginning and at the end of that is joined with what came
-# before by whoever gets the panes. So parts of a stream can be measured anywhere. Columns of numbers are gathered
-# event by event, and worked through together.
+# Meters. A meter only counts what it is shown; what it finds at the beginning and at the end of that is joined with
+# what came before by whoever gets the panes. So parts of a stream can be measured anywhere. Columns of numbers are
+# gathered event by event, and worked through together.
 
 _LOG_GROWTH = math.log(GROWTH)
 _MOST_SOURCES = 1_000
@@ -296,7 +301,7 @@ def _numbers(incarnations: Ints, numbers: Ints) -> dict[int, SequenceRange]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Joining: what was measured of the parts of a stream, in their order → panes, and how far they are complete.
+# Joining: what was measured of the parts of a stream → panes, and up to which time they are complete.
 
 _MOST = 100_000
 """Sources whose latest event is remembered."""

@@ -1,7 +1,7 @@
-"""Panes: what engines measure of the events of one publisher and type in ten seconds of event time.
+"""Panes: what engines measure of one publisher and type in ten seconds of event time; and windows of panes.
 
-Panes of the same publisher, type and start that were measured apart add up to the one that would have been measured
-together, in any order; so do those of a window. What they say about quality is the estimator's to find out.
+`Pane` and `Sketch` are the measurements, `PaneStore` keeps those of the last ten minutes by profile, `measure_window`
+says what the properties of a `PaneWindow` are measured to be.
 """
 
 from __future__ import annotations
@@ -11,6 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Panes of the same publisher, type and start that were measured apart add up to the one that would have been measured
+# together, in any order; so do those of a window.
 
 LENGTH = 10_000_000
 """Of a pane, in µs of event time."""
@@ -187,7 +191,7 @@ def merge_panes(panes: Iterable[Pane]) -> dict[tuple[str, str, int], Pane]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Panes of the last ten minutes by profile, and what the properties of a window of them are measured to be.
+# Windows.
 
 WINDOW = 60_000_000
 LONGEST = 600_000_000

@@ -1,8 +1,7 @@
-"""Actions: by what means a publisher is moved, and what the cheapest of several costs.
+"""The allocation problem and its plans: actions, targets, claims, refusals, and what moving a profile costs.
 
-An action is known by the property, the direction in which the value goes, and its name. To ask the publisher is built
-in, at no cost; who declares it says what it costs. Plans weigh what moves a publisher; to shape the stream of a
-subscriber is no alternative to that (decision 0043), so nothing here asks for its cost.
+`PublisherActions` is by what means a publisher is moved, `AllocationProblem` what is to be decided, `AllocationPlan` a
+decision; `Decide` is what a strategy implements. `cost_of` and `cheapest` say what a target costs.
 """
 
 from __future__ import annotations
@@ -29,6 +28,11 @@ if TYPE_CHECKING:
     from situ.quality.match.match_index import MatchIndex
     from situ.quality.match.satisfaction import Satisfaction
 
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Actions. An action is known by the property, the direction in which the value goes, and its name. To ask the publisher
+# is built in, at no cost; who declares it says what it costs. Plans weigh what moves a publisher; to shape the stream
+# of a subscriber is no alternative to that (decision 0043), so nothing here asks for its cost.
 
 ADAPT: Final = "adaptPublisher"
 
@@ -83,11 +87,9 @@ def _adapts(action: PublisherAction) -> bool:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What is to be decided, and what a decision is: problems, targets, plans.
-#
-# A problem is who expects what, who could do what, and under which rule it is decided. A plan says to what each
-# profile is to be moved, for whom, and why others are not served. Strategies make plans of problems; they know nothing
-# else.
+# Problems and plans. A problem is who expects what, who could do what, and under which rule it is decided. A plan says
+# to what each profile is to be moved, for whom, and why others are not served. Strategies make plans of problems; they
+# know nothing else.
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -197,10 +199,8 @@ def point_at(profile: Profile, target: Target) -> Point:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What it costs to move a profile, and the cheapest value that is good enough.
-#
-# Sums are exact, so it never matters in which order costs are added, nor whether a saving and an expense that cancel
-# out leave a speck behind.
+# Costs of moving a profile, and the cheapest value that is good enough. Sums are exact, so it never matters in which
+# order costs are added, nor whether a saving and an expense that cancel out leave a speck behind.
 
 
 def cost_of(profile: Profile, target: Target, actions: PublisherActions, before: Target = STAY) -> float:

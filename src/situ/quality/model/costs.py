@@ -1,7 +1,7 @@
-"""Costs: what it costs to operate at a value of a property. Abstract numbers, never negative.
+"""Costs of operating at a value of a property: constants, straight lines, tables by level, and formulas of ``x``.
 
-A cost is a number, straight lines between points, a table by level, or a formula (:mod:`situ.quality.model.costs`). All
-of them have a value everywhere: beyond its ends a line goes on as it ended, and a formula that fails is not affordable.
+`Cost` and its kinds are abstract numbers, never negative. `Formula` is a cost as an expression, `read_formula` reads
+it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ from situ.lang.expr.syntax import Locate
 from situ.lang.expr.tree import Apply, Case, Coerce, Compare, Literal, Node, Read, walk
 from situ.lang.problems import Location, Problem, SituError
 from situ.lang.types.model import DOUBLE
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# All costs have a value everywhere: beyond its ends a line goes on as it ended, and a formula that fails is not
+# affordable.
 
 UNAFFORDABLE = 1e300
 """What a formula costs where it has no value. A number, so that differences of costs are numbers, too."""
@@ -129,10 +133,9 @@ FREE = ConstantCost()
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Formulas: costs as expressions of ``x``, read from text, checked, and evaluated in double precision.
-#
-# Owns which part of the expression language they may use. What they are to be like over a range, finite, never
-# negative, not falling towards better values, is :mod:`situ.quality.parse.values`.
+# Formulas: read from text, checked, and evaluated in double precision. Here is which part of the expression language
+# they may use. What they are to be like over a range (finite, never negative, not falling towards better values) is
+# checked by :mod:`situ.quality.parse.values`.
 
 MOST_NODES = 64
 LARGEST_POWER = 9

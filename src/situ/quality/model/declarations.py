@@ -1,8 +1,7 @@
-"""Properties: named scales of quality, each with a direction that is better.
+"""What is declared about quality: properties, expectations, capability profiles, actions and strategies.
 
-Inside the core every value is a number: a level is its place on the scale. What only compares, matching and skylines,
-works with *goodness*: the value, or its negative where less is better. More goodness is always better, and it is always
-finite, so that the infinities are free to stand for "not asked" and "not there".
+`QualityProperty` to `Profile` are the parts, `Quality` is all that a project declares, `QualityEnvironment` what
+declarations are checked against.
 """
 
 from __future__ import annotations
@@ -17,6 +16,12 @@ from typing import Any, Literal
 from situ.lang.types.model import DOUBLE, INT, LONG, Attribute, Decimal, Struct, plain
 from situ.lang.types.table import Types
 from situ.quality.model.costs import FREE, Cost
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Properties: named scales of quality, each with a direction that is better. Inside the core every value is a number: a
+# level is its place on the scale. What only compares, matching and skylines, works with *goodness*: the value, or its
+# negative where less is better. More goodness is always better, and it is always finite, so that the infinities are
+# free to stand for "not asked" and "not there".
 
 Determined = Literal["publisher", "middleware", "both"]
 Hop = Literal["same", "add", "multiply", "worst"]
@@ -107,10 +112,9 @@ BUILT_IN: Mapping[str, QualityProperty] = MappingProxyType({each.name: each for 
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Expectations: what a subscription needs of each property, and what that is worth to it.
-#
-# Every value at the floor or better is good enough; the goal is where more stops being useful. Several expectations of
-# one subscription are alternatives, ranked by utility, then by the order in which they were registered.
+# Expectations: what a subscription needs of each property, and what that is worth to it. Every value at the floor or
+# better is good enough; the goal is where more stops being useful. Several expectations of one subscription are
+# alternatives, ranked by utility, then by the order in which they were registered.
 
 Keep = Literal["first", "last", "best"]
 
@@ -274,7 +278,7 @@ class Profile:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What a project declares about quality: properties of its own, expectations, profiles, actions and strategies.
+# What a project declares: properties of its own, expectations, profiles, actions and strategies.
 
 Direction = Literal["up", "down"]
 """Of the value, not of its goodness: imprecision that goes up gets worse."""

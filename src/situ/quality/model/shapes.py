@@ -1,7 +1,7 @@
-"""Shapes: what stage ``shape`` of an engine does to the events of one subscription, as plain data.
+"""Shapes: what stage ``shape`` of an engine does to the events of one subscription, as plain data and as JSON.
 
-A shape is made by negotiation and is part of the deployment, so both engines and every replay work by the same one.
-A limit that changes carries the instant of event time from which it holds; times are in µs.
+A shape is made by negotiation and is part of the deployment, so both engines and every replay work by the same one. A
+limit that changes carries the instant of event time from which it holds; times are in µs.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ UNSHAPED = Shape()
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Shapes as plain JSON values, and back: how the deployment keeps them. Equal shapes give equal values.
+# JSON: how the deployment keeps shapes. Equal shapes give equal values.
 
 Json = dict[str, Any]
 _MICROSECOND = timedelta(microseconds=1)

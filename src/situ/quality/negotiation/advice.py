@@ -1,8 +1,7 @@
-"""The ledger of a profile: what it did before anybody advised it, and who claims what of it since.
+"""Advice to publishers: the ledger of who claims what of a profile, and the course of one advice.
 
-The target is the best of the baseline and of all claims: whoever wants less is thinned. In modes it is the cheapest
-mode in which no claimant loses what it claimed. When claims go, the target falls; nothing else is remembered of them,
-so with the last claim it is the baseline again.
+`Ledger` gives the target of a profile. `AdviceCourse` is the protocol with its publisher: sent, accepted, effective; or
+refused, expired, failed, withdrawn.
 """
 
 from __future__ import annotations
@@ -15,6 +14,12 @@ from typing import Any, Literal
 from situ.quality.model.allocation_problem import STAY, Target, point_at
 from situ.quality.model.declarations import Point, Profile
 from situ.quality.negotiation.feedback import Advice, Kind, Value
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The ledger: what a profile did before anybody advised it (the baseline), and who claims what of it since. The target
+# is the best of the baseline and of all claims: whoever wants less is thinned. In modes it is the cheapest mode in
+# which no claimant loses what it claimed. When claims go, the target falls; nothing else is remembered of them, so with
+# the last claim it is the baseline again.
 
 Meets = Callable[[str, Point], bool]
 """Whether an expectation, by its id, is met by a point."""
@@ -180,11 +185,10 @@ def target_from_json(value: Mapping[str, Any]) -> Target:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The course of advice to one profile: sent, accepted, effective; or refused, expired, failed, withdrawn.
-#
-# At most one advice is open. One that is not answered is sent once more; one that is accepted has to show. Who lets
-# advice expire or fails to follow it rests for a minute and others are asked; who does it twice in a row is frozen,
-# for ten minutes at first and twice as long each time after, until it changes its profile. All times are inputs.
+# The course of advice. At most one advice is open. One that is not answered is sent once more; one that is accepted has
+# to show. Who lets advice expire or fails to follow it rests for a minute and others are asked; who does it twice in a
+# row is frozen, for ten minutes at first and twice as long each time after, until it changes its profile. All times are
+# inputs.
 
 ANSWER = 5.0
 """Seconds to answer an advice, once and then once more."""

@@ -1,7 +1,6 @@
-"""The lives of expectations and profiles: which call is allowed when, and which version of something it is about.
+"""Calls of clients: what they register, update, suspend, resume and revoke of expectations and profiles.
 
-A call that names a version says which one there is to be after it. The same version again is the same call again, and
-nothing happens; an older one is refused. What was revoked is not known any more, and can be registered anew.
+`life_step` says which call is allowed when, and which version it is about; the other functions carry calls out.
 """
 
 from __future__ import annotations
@@ -30,6 +29,11 @@ from situ.quality.negotiation.inputs_and_effects import (
 )
 from situ.quality.negotiation.presence import drop_expectation, drop_profile, put_expectation, release_claims
 from situ.quality.negotiation.state import ExpectationRecord, NegotiatorState, ProfileRecord, StepWork
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Life cycle. A call that names a version says which one there is to be after it. The same version again is the same
+# call again, and nothing happens; an older one is refused. What was revoked is not known any more, and can be
+# registered anew.
 
 Call = Literal["register", "update", "suspend", "resume", "revoke"]
 
@@ -114,10 +118,8 @@ def _not_allowed(call: Call, id: str, life: RegistrationState, remedy: str) -> S
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Calls of clients: what they register, change and take back of expectations and profiles.
-#
-# A call that is refused changes nothing. One that was carried out before is answered as it was then, so a client that
-# does not know whether it was heard asks again.
+# The calls. One that is refused changes nothing. One that was carried out before is answered as it was then, so a
+# client that does not know whether it was heard asks again.
 
 _CHANGEABLE = frozenset(("needs", "utility", "selected", "otherwise_nothing", "publishers", "aggregate"))
 

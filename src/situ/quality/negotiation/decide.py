@@ -1,13 +1,7 @@
-"""Deciding: whether what could be satisfied is going to be, by whom, and who claims what for it.
+"""Decisions of the negotiator: who is going to be satisfied and by whom, and which advice publishers get for it.
 
-What was decided stays so until something happens to it. Only those are decided on whose state or means changed, and
-those that were declined where something may be possible now; so a change costs what it touches. ``pareto`` decides one
-expectation at a time and goes on from the plan so far; other strategies weigh all against each other, and get all that
-hangs together.
-
-A budget is for all that is in force by advice, against what publishers did by themselves: what was followed long ago
-counts as what is decided now. A plan gets what is left of it, and has to do with that as it is carried out: what it
-would save for nobody's sake nobody does. What is still to be done and has become too dear is decided on again.
+`decide` makes problems, has strategies solve them and adopts their plans as claims. `advise` and `relax` turn claims
+into advice.
 """
 
 from __future__ import annotations
@@ -34,6 +28,16 @@ from situ.quality.negotiation.feedback import Advice
 from situ.quality.negotiation.inputs_and_effects import NotifyClient
 from situ.quality.negotiation.presence import release_claims
 from situ.quality.negotiation.state import DecisionCause, ExpectationRecord, NegotiatorState, ProfileRecord, StepWork
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Deciding. What was decided stays so until something happens to it. Only those are decided on whose state or means
+# changed, and those that were declined where something may be possible now; so a change costs what it touches.
+# ``pareto`` decides one expectation at a time and goes on from the plan so far; other strategies weigh all against each
+# other, and get all that hangs together.
+#
+# A budget is for all that is in force by advice, against what publishers did by themselves: what was followed long ago
+# counts as what is decided now. A plan gets what is left of it, and has to do with that as it is carried out: what it
+# would save for nobody's sake nobody does. What is still to be done and has become too dear is decided on again.
 
 
 def decide(state: NegotiatorState, work: StepWork) -> None:
@@ -330,7 +334,6 @@ def _whole(target: Target, held: ExpectationRecord, known: ProfileRecord) -> Tar
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Advising: what publishers are asked to do follows from their ledgers, and what they do from what they say or show.
-#
 # More is asked for at once, less after a minute of grace in which somebody else may want it. Nobody loses by that:
 # whoever relies on what was raised for others claims it when they are gone.
 

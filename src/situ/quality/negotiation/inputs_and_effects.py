@@ -1,8 +1,7 @@
-"""What goes into the negotiator: calls of clients, answers to advice, measurements, what is declared, and time.
+"""The inputs and effects of the negotiator, as plain data.
 
-A *ticket* is the host's number of a call that waits for its answer; the machine hands it back and never looks into it.
-Ids of expectations and profiles are whole (``client/…``, ``publisher/type``). Values are those of properties, levels
-by their places; the host reads the JSON of clients with the properties that are declared.
+Inputs are calls of clients, answers to advice, measurements, deployments, and time; effects are what the host of the
+machine is to do: store, shape, notify, reply, wake.
 """
 
 from __future__ import annotations
@@ -21,6 +20,11 @@ from situ.quality.negotiation.feedback import Feedback
 if TYPE_CHECKING:
     from situ.quality.model.declarations import Quality
 
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Inputs. A *ticket* is the host's number of a call that waits for its answer; the machine hands it back and never looks
+# into it. Ids of expectations and profiles are whole (``client/…``, ``publisher/type``). Values are those of
+# properties, levels by their places; the host reads the JSON of clients with the properties that are declared.
 
 Verdict = Literal["accepted", "refused", "failed"]
 
@@ -189,11 +193,9 @@ Input = (
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What the negotiator wants done.
-#
-# The host carries out the effects of a step in their order, and all of them before the next step. A step keeps first
-# and tells then. Whoever is killed in between starts with what was kept, and what was to be told is told again under
-# the same id and number, by which receivers know it.
+# Effects. The host carries out the effects of a step in their order, and all of them before the next step. A step keeps
+# first and tells then. Whoever is killed in between starts with what was kept, and what was to be told is told again
+# under the same id and number, by which receivers know it.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,10 @@
-"""What engines measured comes in: who does otherwise than it says, and who did as it was advised."""
+"""The negotiator of one zone: a state machine without I/O. `step` takes what happened and gives what to do.
+
+`take_measurements` takes in what engines measured, `propagate` draws all consequences of a step, `new_state` and `step`
+are the machine. Expectations are matched against effective profiles, satisfiable ones decided on by a strategy; what is
+approved becomes a claim in the ledger of a profile, and the difference between claims and what a publisher does becomes
+advice.
+"""
 
 from __future__ import annotations
 
@@ -52,6 +58,9 @@ from situ.quality.negotiation.persistence import restore_values, values_to_store
 from situ.quality.negotiation.presence import put_expectations, reconsider_reasons, rematch_profile
 from situ.quality.negotiation.state import STARTED, DecisionCause, NegotiatorState, ProfileRecord, StepWork, causes_of
 from situ.quality.shaping.derive_shape import ShapeInputs, shape_in_force, shape_of_none
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Measurements: who does otherwise than it says, and who did as it was advised.
 
 
 def take_measurements(state: NegotiatorState, work: StepWork, given: Measured) -> None:
@@ -135,10 +144,9 @@ def _has_slots(shape: Shape) -> bool:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What follows when something has changed: match, see who did as advised, decide, advise, shape, tell.
-#
-# Only what a change touches is looked at. Each part hands on to the next what it found to be different; none goes back
-# to one before it, so a step ends.
+# Consequences of a change: match, see who did as advised, decide, advise, shape, tell. Only what a change touches is
+# looked at. Each part hands on to the next what it found to be different; none goes back to one before it, so a step
+# ends.
 
 
 def propagate(state: NegotiatorState, work: StepWork) -> None:
@@ -239,15 +247,9 @@ def shape_inputs(state: NegotiatorState, expectation: Expectation) -> ShapeInput
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The negotiator: a state machine without I/O, for one zone.
-#
-# ``step`` takes what happened and gives what to do. It is total: whatever is unknown, stale or not allowed changes
-# nothing and is answered where somebody waits for an answer. Nothing in here reads a clock or draws a number, so the
-# same inputs give the same effects. Each step keeps what it changes before it tells anybody, in one piece.
-#
-# Expectations are matched against effective profiles, satisfiable ones decided on by a strategy; what is approved
-# becomes a claim in the ledger of a profile, and the difference between claims and what a publisher does becomes
-# advice. What was decided stays so until something happens to it.
+# The machine. ``step`` is total: whatever is unknown, stale or not allowed changes nothing and is answered where
+# somebody waits for an answer. Nothing in here reads a clock or draws a number, so the same inputs give the same
+# effects. Each step keeps what it changes before it tells anybody, in one piece.
 
 
 def new_state(named: Mapping[str, Decide] = BUILT_IN_STRATEGIES) -> NegotiatorState:

@@ -1,7 +1,7 @@
-"""Levels of a property that have other places: what is remembered of a profile by places goes on meaning what it meant.
+"""What of the negotiator outlives a restart: its state as JSON under keys, and how it is taken up again.
 
-Whatever is said of a profile names levels; what is remembered of advice and claims has their places. When a project
-inserts or drops levels these are others, and what names a level that is no more says nothing.
+`follow_levels` adapts what is remembered when the levels of a property change. `values_to_store` says what a step has
+to write down, `restore_values` puts it back.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ from situ.quality.negotiation.state import (
     ProfileRecord,
     StepWork,
 )
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Levels that have other places. What is said of a profile names levels; what is remembered of advice and claims has
+# their places. When a project inserts or drops levels these are others, and what names a level that is no more says
+# nothing.
 
 Levels = Mapping[str, Sequence[str]]
 """Property → its levels in their order; of those that have levels."""
@@ -75,10 +80,9 @@ class _LevelMapping:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Keeping: what outlives a restart, as JSON under keys, and how it is taken up again.
-#
-# Everything of one expectation or profile is under one key, and all that a step changes is written at once; so
-# whatever is found is what there was between two steps. Properties are those that are declared when it is read.
+# Keys and values. Everything of one expectation or profile is under one key, and all that a step changes is written at
+# once; so whatever is found is what there was between two steps. Properties are those that are declared when it is
+# read.
 
 TOLD = "told"
 """What the last step told and did, and the number of the last message."""

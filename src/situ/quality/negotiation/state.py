@@ -1,7 +1,7 @@
-"""Causes: after which change it was decided on an expectation as it stands.
+"""The state of the negotiator: expectations, profiles, decisions with their causes, and the work of one step.
 
-Each step notes what happened in it; an expectation that stands otherwise after it than before keeps the cause that
-concerns it most. Who looks at it later, or after a restart, is told that one.
+`DecisionCause` and `StepCauses` say why something stands as it does. `ClientIndex` finds what belongs to one client.
+`NegotiatorState` is all that is known, `StepWork` what one step has still to look at and to do.
 """
 
 from __future__ import annotations
@@ -45,6 +45,11 @@ from situ.quality.negotiation.inputs_and_effects import (
     Suspending,
     Updating,
 )
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Causes: after which change it was decided on an expectation as it stands. Each step notes what happened in it; an
+# expectation that stands otherwise after it than before keeps the cause that concerns it most. Who looks at it later,
+# or after a restart, is told that one.
 
 PROJECT_CHANGED = "the project changed"
 STARTED = "the router was started"

@@ -1,4 +1,7 @@
-"""What goes into forwarding and what comes out: offers and advice between routers, as plain data."""
+"""How routers on a tree tell each other what publishers offer, and pass advice back: a state machine without I/O.
+
+Messages, inputs and effects come first, as plain data; `OfferForwarder` is the state of one router, `step` the machine.
+"""
 
 from __future__ import annotations
 
@@ -132,12 +135,10 @@ Effect = SendToNeighbour | ProfileLearned | ProfileLost | AdvisePublisher | Advi
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Forwarding: how routers on a tree tell each other what publishers offer; a state machine without I/O.
-#
-# A router sends each neighbour the offers of its own publishers and of what *other* neighbours sent, as they are
-# behind the link, in its own name: whoever reads them knows a *handle* that the sender alone can resolve. It sends a
-# pool only when that differs from what it sent last. What goes to a neighbour depends only on the part of the tree
-# behind the sender, so every change runs away from where it happened, once over each link, and ends.
+# The machine. A router sends each neighbour the offers of its own publishers and of what *other* neighbours sent, as
+# they are behind the link, in its own name: whoever reads them knows a *handle* that the sender alone can resolve. It
+# sends a pool only when that differs from what it sent last. What goes to a neighbour depends only on the part of the
+# tree behind the sender, so every change runs away from where it happened, once over each link, and ends.
 #
 # Messages of one link arrive in the order in which they were sent. When a link is made anew both ends start over under
 # a higher *epoch*, and what is older is ignored.

@@ -1,8 +1,6 @@
-"""Hops: what a link between routers makes of profiles on their way, and of advice on the way back.
+"""What a link between routers does to profiles and advice, and which profiles are worth offering to another router.
 
-A link has one figure for each property that it affects: what it adds, by what it multiplies, or the best that gets
-through. Every rule keeps the order of values, so whatever is dominated before a hop is dominated after it. Figures and
-current values are rounded towards worse, so that small changes stay where they happen; never towards better.
+`profile_after_link` and `target_before_link` are the two ways over a link; `frontier` and `truncated` choose offers.
 """
 
 from __future__ import annotations
@@ -20,6 +18,12 @@ from situ.quality.match.pools import Skyline, dominates
 from situ.quality.model.allocation_problem import NO_ACTIONS, Target, cheapest, costs_at
 from situ.quality.model.costs import ConstantCost, Cost, LevelCost, PiecewiseCost
 from situ.quality.model.declarations import Capability, Expectation, Mode, Profile, QualityProperty
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Links. A link has one figure for each property that it affects: what it adds, by what it multiplies, or the best that
+# gets through. Every rule keeps the order of values, so whatever is dominated before a hop is dominated after it.
+# Figures and current values are rounded towards worse, so that small changes stay where they happen; never towards
+# better.
 
 Figures = Mapping[str, float]
 """Property → the figure of a link, as a value of the property; a share, where it multiplies."""
@@ -171,12 +175,10 @@ def _cut(capability: Capability, lb: float, ub: float) -> Cost:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Offers: which profiles are worth telling another router of.
-#
-# Skylines decide states, not choices: a profile that others dominate may be the cheaper one. An offer stays unless
-# some other is at least as good now, at least as good at its best, and gets everything in between at no more extra
-# cost. Costs are compared where they bend if they are straight in between, or if they are the same formula; otherwise
-# both stay.
+# Offers. Skylines decide states, not choices: a profile that others dominate may be the cheaper one. An offer stays
+# unless some other is at least as good now, at least as good at its best, and gets everything in between at no more
+# extra cost. Costs are compared where they bend if they are straight in between, or if they are the same formula;
+# otherwise both stay.
 
 MOST_OFFERS = 32
 """Per pool and link, beyond those that decide states."""

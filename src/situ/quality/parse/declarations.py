@@ -1,4 +1,8 @@
-"""What somebody wrote of one need → the need: its property, its bounds and its options, each where it fits."""
+"""Reads one expectation or one capability profile, of a file or of a client, or says all that is wrong with it.
+
+`read_needs` reads the needs of an expectation, `read_expectation` the whole, `read_profile` a profile with its modes.
+The ``*_KEYS`` are the keys that each may have.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +42,9 @@ from situ.quality.model.declarations import (
 )
 from situ.quality.model.json_form import property_of
 from situ.quality.parse.values import Values, read_cost, read_double, read_microseconds, read_plain_cost
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Needs: property, bounds and options, each where it fits.
 
 NEED_KEYS = ("lb", "ub", "unit", "of", "each", "missing", "per", "across", "keep", "max_silence", "per_key")
 MOST_PROPERTIES = 100
@@ -206,7 +213,7 @@ def _per_key(values: Values, about: QualityProperty, fields: Fields, most: float
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What somebody wrote of one expectation → the expectation, or everything that is wrong with it.
+# Expectations.
 
 OPTION_KEYS = ("utility", "sources", "else", "from", "aggregate")
 EXPECTATION_KEYS = ("id", "need", *OPTION_KEYS)
@@ -303,7 +310,7 @@ def _aggregate(named: PropertyReader, node: Node) -> Aggregate | None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What somebody wrote of one capability profile → the profile, or everything that is wrong with it.
+# Capability profiles.
 
 PROFILE_KEYS = ("publisher", "type", "capabilities", "modes", "mode")
 CAPABILITY_KEYS = ("lb", "ub", "cv", "unit", "of", "cost")

@@ -1,4 +1,7 @@
-"""``properties:`` of ``quality/*.yaml`` → properties, each checked by itself."""
+"""Reads ``quality/*.yaml``: all that is declared about quality, or everything that is wrong with it, each at its place.
+
+`read_property`, `read_action` and `read_strategy` read single entries, `load_quality` all documents together.
+"""
 
 from __future__ import annotations
 
@@ -57,6 +60,9 @@ from situ.quality.parse.declarations import (
     read_profile,
 )
 from situ.quality.parse.values import Values, read_cost, read_double, read_end
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``properties:``, each checked by itself.
 
 PROPERTY_KEYS = ("range", "levels", "unit", "improve", "determined_by", "hop", "exceed", "scale", "quantum")
 IMPROVE = ("maximise", "minimise")
@@ -180,7 +186,7 @@ def _shown(about: QualityProperty) -> str:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# ``actions:`` and ``strategy:`` of ``quality/*.yaml`` → actions and strategies.
+# ``actions:`` and ``strategy:``.
 
 ACTION_KEYS = ("property", "direction", "action", "sequence", "cost")
 STRATEGY_KEYS = ("name", "lambda", "budget", "protect")
@@ -309,10 +315,8 @@ def _check_strategy(read: Reader, around: QualityEnvironment, name: ScalarNode |
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# ``quality/*.yaml`` → all that is declared about quality, or everything that is wrong with it, each at its place.
-#
-# Any file may hold any of the keys. Expectations keep the order in which they are written, file by file: it ranks
-# those of one subscription that are worth the same.
+# All files. Any file may hold any of the keys. Expectations keep the order in which they are written, file by file: it
+# ranks those of one subscription that are worth the same.
 
 KEYS = ("properties", "expectations", "profiles", "actions", "strategy")
 

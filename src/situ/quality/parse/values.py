@@ -1,4 +1,7 @@
-"""What somebody wrote for a value of a property → the value in the property's unit, levels by their places."""
+"""Reads values of properties (in the property's unit, levels by their places), durations, and costs.
+
+`Values` reads values and bounds, `read_cost` a cost with everything that is wrong with it over its range.
+"""
 
 from __future__ import annotations
 
@@ -163,11 +166,9 @@ def _unit(text: str, units: Units) -> Unit:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What somebody wrote for a cost → the cost, or everything that is wrong with it over its range.
-#
-# A cost has to be finite and not negative at the ends of the range, at 257 places between them and at all its knots. A
-# formula must not fall towards better values; what falls is written as points or as modes, so that the cheapest target
-# is the floor or a knot.
+# Costs. A cost has to be finite and not negative at the ends of the range, at 257 places between them and at all its
+# knots. A formula must not fall towards better values; what falls is written as points or as modes, so that the
+# cheapest target is the floor or a knot.
 
 SAMPLES = 257
 _MOST_POINTS = 1000

@@ -1,4 +1,8 @@
-"""Select: events of some publishers only."""
+"""The shaper of a subscription: its filters one behind the other, what they remember, and what they dropped.
+
+`of_publishers` and `good_enough` are the filters without memory: select, and floors of single events. `Shaper` has all:
+select, each, aggregate, suppress, thin.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +17,17 @@ from situ.quality.shaping.suppress import Read, Suppressor
 from situ.quality.shaping.thin import Thinner
 from situ.quality.shaping.watermark import LatenessBounds
 
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Select: events of some publishers only.
+
 
 def of_publishers(rows: Sequence[Row], publishers: frozenset[str]) -> list[Row]:
     return [row for row in rows if row.client in publishers]
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Each: single events that are not good enough are dropped.
-#
-# They guard single events only: by dropping some they lower the rate, and never make an expectation satisfied.
+# Each: single events that are not good enough are dropped. That guards single events only: dropping some lowers the
+# rate, and never makes an expectation satisfied.
 
 _SECOND = 1_000_000
 
@@ -43,11 +49,9 @@ def fresh(rows: Sequence[Row], most: float, now: int | None) -> list[Row]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The shaper of a subscription: its filters, one behind the other, with what they remember and what they dropped.
-#
-# Select, each, aggregate, suppress, thin: what passes one comes to the next. All that a shaper knows can be written
-# down and read again, whole or in parts: what concerns single sources apart, so that those who share the clients among
-# them can share it, too.
+# The shaper. What passes one filter comes to the next. All that a shaper knows can be written down and read again,
+# whole or in parts: what concerns single sources apart, so that those who share the clients among them can share it,
+# too.
 
 SOURCE, CONFIDENCE, FRESHNESS, AGGREGATED = "source", "confidence", "freshness", "aggregated"
 IMPRECISION, RATE, LATE = "imprecision", "rate", "late"

@@ -1,4 +1,8 @@
-"""Events that wait inside of filters, as they are written down: their line with its stamp, and their position."""
+"""Suppress, the filter that leaves out events that say nearly what the last one said; and the keys of all filters.
+
+`row_as_json` writes down events that wait inside of filters, `key_of` says which events are thinned, suppressed or
+aggregated together, `Suppressor` is the filter.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +28,7 @@ def row_from_json(stored: Sequence[Any]) -> Row:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Keys: which events are thinned, suppressed or aggregated together, and what is read of their data.
-#
-# The log is ordered for each source, so a key contains the source unless sources are not told apart.
+# Keys. The log is ordered for each source, so a key contains the source unless sources are not told apart.
 
 Read = Callable[[Row], Mapping[str, Any]]
 """The data of an event, as far as filters look at it."""
@@ -62,11 +64,9 @@ def number_of(value: Any) -> int | float | None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Suppress: events that say nearly what the last one said are left out, so that less is sent for known imprecision.
-#
-# At any time the latest value differs from the last one that passed by no more than δ. So an event that is older than
-# the latest of its key never passes: it would set the value back that δ is counted from. The latest that was held back
-# is remembered; if δ becomes smaller, and it is then too far away, it passes at once.
+# Suppress. At any time the latest value differs from the last one that passed by no more than δ. So an event that is
+# older than the latest of its key never passes: it would set the value back that δ is counted from. The latest that was
+# held back is remembered; if δ becomes smaller, and it is then too far away, it passes at once.
 
 T = TypeVar("T")
 

@@ -1,8 +1,6 @@
-"""Windows of event time: in which one an event falls under limits that change, and when that one ends.
+"""Thin: no more than so many events in a window of event time.
 
-``slot``: a windows in b minutes, one event each. ``quota``: windows of b minutes, a events each. Whole numbers
-throughout: where a window ends does not depend on how far from 1970 it is. A limit holds for windows that start at or
-after the instant that it carries; what falls into a window of it that started before belongs to the limit before it.
+`window_at` finds the window of an event under limits that change; `Thinner` is the filter of one subscription.
 """
 
 from __future__ import annotations
@@ -15,6 +13,12 @@ from situ.event.row import Row
 from situ.quality.model.shapes import Limit, Thin
 from situ.quality.shaping.suppress import MOST_KEYS, Key, Read, in_order, key_of, row_as_json, row_from_json, text_of
 from situ.quality.shaping.watermark import NEVER, LatenessBounds, WatermarkTracker
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Windows. ``slot``: a windows in b minutes, one event each. ``quota``: windows of b minutes, a events each. Whole
+# numbers throughout: where a window ends does not depend on how far from 1970 it is. A limit holds for windows that
+# start at or after the instant that it carries; what falls into a window of it that started before belongs to the limit
+# before it.
 
 _MINUTE = 60_000_000
 
@@ -60,12 +64,10 @@ def window_at(time: int, limits: Sequence[Limit]) -> ThinWindow | None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Thin: no more than so many events in a window of event time.
-#
-# Where the first of a source is kept it is the one that comes first in the log, and passes at once. To keep the last
-# or the best, or the first of several sources, a window has to be over: its events wait until the watermark has passed
-# its end. What is known of a window goes when the watermark has passed its end by the lateness once more; whatever
-# comes for it then is late.
+# The filter. Where the first of a source is kept it is the one that comes first in the log, and passes at once. To keep
+# the last or the best, or the first of several sources, a window has to be over: its events wait until the watermark
+# has passed its end. What is known of a window goes when the watermark has passed its end by the lateness once more;
+# whatever comes for it then is late.
 
 _ACROSS: Key = ()
 
