@@ -1,8 +1,8 @@
-"""Every error Situ reports: a stable code, a message, a place, a remedy.
+"""Every error Situ reports has this form: a stable code, a message, a place, a remedy.
 
-This module owns the *form* of errors: severities, places, problems, the exception that carries
-problems, and how a problem reads in a terminal. The list of codes is :mod:`situ.lang.catalogue`; nothing
-here knows which codes exist. No module but ``cli`` and ``control`` turns problems into exit codes.
+It owns severities, places, problems, the exception that carries problems, how a problem reads in a terminal, and how a
+code is defined. The list of codes is :mod:`situ.lang.catalogue`; nothing here knows which codes exist. Only
+``situ.cli`` turns problems into exit codes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``INT2xx`` to ``INT5xx``: contexts with their patterns and rules, and the functions of a project."""
+"""``INT2xx`` to ``INT5xx``: contexts, their patterns and rules, functions of a project, and rules between contexts."""
 
 from __future__ import annotations
 

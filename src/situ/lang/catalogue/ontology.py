@@ -1,8 +1,14 @@
-"""``S120`` to ``S139``: ontologies, and what policies lack of them."""
+"""``S``: ontologies, enrichment, how policies are spread, actions that failed, and sources.
+
+How policies are written and checked is :mod:`situ.lang.catalogue.policies`.
+"""
 
 from __future__ import annotations
 
 from situ.lang.problems import Severity, define
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``S12x``, ``S13x``, ``S203`` and ``S204``: ontologies, and what policies lack of them.
 
 NO_IDENTITY = define(
     "S120",
@@ -166,10 +172,7 @@ TEST_FAILED = define(
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# ``S``: situations, from S121, S221 and S721 on; the lower numbers are those of :mod:`situ.lang.catalogue.ontology`.
-#
-# Entries are written ``NAME = define("S121", …)``, as in the other modules, with ``from situ.lang.problems import
-# define``.
+# ``S240`` and ``S241``: how a policy is spread over partitions. ``S72x``: actions that failed.
 
 ONE_PARTITION = define(
     "S240",
@@ -228,7 +231,8 @@ ACTION_LACKS = define(
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# ``S``: tables that others keep.
+# ``S101`` to ``S104``, ``S111`` to ``S113``, ``S14x``, ``S20x``: sources, which are tables that others keep, and push
+# sources.
 
 ONE_PLACE = define(
     "S101",

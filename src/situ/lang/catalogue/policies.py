@@ -1,8 +1,11 @@
-"""``S``: how policies are written (S105 to S119, where sources have no number), and their actions (S18x, S23x)."""
+"""``S``: how policies are written, what they say against ontology and sources, their actions, and their tests."""
 
 from __future__ import annotations
 
 from situ.lang.problems import Severity, define
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``S105`` to ``S119``, where sources have no number: how policies are written. ``S18x`` and ``S23x``: their actions.
 
 POLICY_SYNTAX = define(
     "S105",

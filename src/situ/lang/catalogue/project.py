@@ -1,4 +1,4 @@
-"""``P``: the project folder, its files, and what is written in them."""
+"""``P``: the project folder, its files, what is written in them, and how commands are called."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ OTHER_FILE = define(
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# ``P16x``: how commands are called.
+# ``P16x`` and ``P17x``: how commands are called.
 
 OTHER_EVENT = define(
     "P161",

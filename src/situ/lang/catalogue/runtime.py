@@ -1,8 +1,11 @@
-"""``B``: what carries events between processes."""
+"""``B``, ``INT6xx``, ``N``, ``R``, ``D``: the bus, what clients declare, engines, routers, and the registry."""
 
 from __future__ import annotations
 
 from situ.lang.problems import Severity, define
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``B``: what carries events between processes.
 
 BUS_UNREACHABLE = define(
     "B101",

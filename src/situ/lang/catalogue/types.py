@@ -1,4 +1,4 @@
-"""``INT1xx`` and ``INT7xx``: types and units, and values of events that do not fit them."""
+"""``INT1xx``, ``INT7xx``, ``E``, ``X``: types and units, values that do not fit them, envelopes, expressions."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""What plain text stands for: the core schema of YAML 1.2, without its traps.
-
-``true``, ``false``, ``null``, whole numbers and decimal fractions are values; all else is text. ``on``, ``no``,
-``12:30``, ``1_000`` and dates are text, as the schema has it. Numbers with leading zeros (``010``) are text
-here, although the schema reads them as decimal: readers of other YAML versions take them for octal, and those who
-write them mean a code, not a quantity.
-"""
+"""How nodes are made of what a parser meets: the value of plain text, and the builder that every format drives."""
 
 from __future__ import annotations
 
@@ -15,6 +9,14 @@ from dataclasses import dataclass, field
 from situ.lang.catalogue import DOCUMENT_TOO_LARGE, KEY_NOT_TEXT, NAME_TWICE, TOO_MANY_PROBLEMS
 from situ.lang.documents.nodes import Document, DocumentLimits, MappingNode, Node, ScalarNode, SequenceNode, SourceText
 from situ.lang.problems import Location, Problem
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What plain text stands for: the core schema of YAML 1.2, without its traps.
+#
+# ``true``, ``false``, ``null``, whole numbers and decimal fractions are values; all else is text. ``on``, ``no``,
+# ``12:30``, ``1_000`` and dates are text, as the schema has it. Numbers with leading zeros (``010``) are text here,
+# although the schema reads them as decimal: readers of other YAML versions take them for octal, and those who write
+# them mean a code, not a quantity.
 
 _WORDS: dict[str, bool | None] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
@@ -50,8 +52,8 @@ def looks_numeric(text: str) -> bool:
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Assembles nodes from the parts a parser meets, without recursion and within the limits.
 #
-# Every format drives the same builder, so that depth, number of values, keys given twice and the number of problems
-# are bounded in one place. Must not know: any syntax.
+# Every format drives the same builder, so that depth, number of values, keys given twice and the number of problems are
+# bounded in one place. It knows no syntax.
 
 
 class Stop(Exception):

@@ -1,7 +1,7 @@
-"""The text of one document and the places in it.
+"""The text of a document, the places in it, and the nodes that are read from it.
 
-Owns decoding, the limits on what is read at all, and the way from a character's index to a
-:class:`~situ.lang.problems.Location`. Knows nothing of YAML, JSON or nodes, and reads no file.
+In order: the text with its limits, where each character of a scalar was written, and the nodes. What a key means is not
+known here, and no file is read.
 """
 
 from __future__ import annotations
@@ -17,6 +17,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias, assert_never
 
 from situ.lang.catalogue import DOCUMENT_TOO_LARGE, NOT_UTF8
 from situ.lang.problems import Location, Problem
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The text: decoding, the limits on what is read at all, and the way from a character's index to a
+# :class:`~situ.lang.problems.Location`.
 
 LINE_BREAK = re.compile(r"\r\n|\n|\r")
 
@@ -99,9 +103,9 @@ def _not_utf8(data: bytes, file: str, index: int, first: int) -> Problem:
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Where each character of a scalar was written.
 #
-# Between the file and a scalar's text lie escapes, folded lines and stripped indentation. This module walks the raw
-# text again, the way the YAML scanner does, and notes for every character of the result the index it came from. Every
-# walk is checked against the text the scanner gave: a place is either exact or not claimed at all.
+# Between the file and a scalar's text lie escapes, folded lines and stripped indentation. The raw text is walked again,
+# the way the YAML scanner does, and for every character of the result the index is noted that it came from. Every walk
+# is checked against the text the scanner gave: a place is either exact or not claimed at all.
 
 Style: TypeAlias = Literal["", "'", '"', "|", ">"]
 
@@ -280,11 +284,9 @@ def _end(pattern: re.Pattern[str], raw: str, index: int) -> int:
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Values that know where they were written.
 #
-# A document is a tree of three kinds of node: a :class:`Scalar` (one value), a :class:`Sequence` (a list) and a
-# :class:`Mapping` (names with values). Nodes are the same whichever format they were written in. Places travel along
-# and do not count in equality; they are worked out when asked for.
-#
-# Must not know: what any key means (the loaders do), where files come from.
+# A document is a tree of three kinds of node: a :class:`ScalarNode` (one value), a :class:`SequenceNode` (a list) and a
+# :class:`MappingNode` (names with values). Nodes are the same whichever format they were written in. Places travel
+# along and do not count in equality; they are worked out when asked for.
 
 Value: TypeAlias = str | int | float | bool | None
 

@@ -1,7 +1,6 @@
-"""``${NAME}`` in values: taken from the environment, for what does not belong into a file.
+"""What loaders read documents with: ``${NAME}`` replaced from the environment, and nodes read as typed values.
 
-Keys are never substituted, and what comes from the environment is not looked into again. The
-environment is an argument: this module does not read it.
+It knows no particular file.
 """
 
 from __future__ import annotations
@@ -28,6 +27,12 @@ from situ.lang.catalogue import (
 from situ.lang.documents.builder import looks_numeric, resolve
 from situ.lang.documents.nodes import Document, DocumentLimits, MappingNode, Node, Piece, ScalarNode, SequenceNode
 from situ.lang.problems import Code, Problems, nearest
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``${NAME}`` in values: taken from the environment, for what does not belong into a file.
+#
+# Keys are never substituted, and what comes from the environment is not looked into again. The environment is an
+# argument: it is not read here.
 
 _REFERENCE = re.compile(r"(?P<escape>\$\$\{)|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}|(?P<broken>\$\{[^}\r\n]{0,40}\}?)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -127,7 +132,7 @@ class _Substitution:
 #         engine = fields.choice("engine", ("spark", "edge"), default="spark")
 #
 # Every method answers with the value, or adds a problem and answers with the default: a loader goes on to the end and
-# finds all that is wrong. A key that is absent and not required is no problem. Must not know: any particular file.
+# finds all that is wrong. A key that is absent and not required is no problem.
 
 T = TypeVar("T")
 

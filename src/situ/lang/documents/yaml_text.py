@@ -1,9 +1,4 @@
-"""What the YAML scanner complains about, in words that help the writer.
-
-The scanner reports where it gave up and what it was looking for; people want to know what they did. One
-table of the usual mistakes translates. Both of PyYAML's parsers are covered: they word the same complaint
-differently.
-"""
+"""YAML text → nodes, and what the YAML scanner complains about in words that help the writer."""
 
 from __future__ import annotations
 
@@ -19,6 +14,12 @@ from situ.lang.catalogue import BAD_CHARACTER, NOT_USED, ONE_DOCUMENT, YAML_SYNT
 from situ.lang.documents.builder import Builder, Stop, resolve
 from situ.lang.documents.nodes import Document, DocumentLimits, ScalarNode, SourceText, Style, read_source
 from situ.lang.problems import Problem
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Complaints of the scanner.
+#
+# The scanner reports where it gave up and what it was looking for; people want to know what they did. One table of the
+# usual mistakes translates. Both of PyYAML's parsers are covered: they word the same complaint differently.
 
 
 class _Mistake(NamedTuple):

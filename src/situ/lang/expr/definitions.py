@@ -1,8 +1,4 @@
-"""What the files of ``functions/`` say, before anything is looked up or checked.
-
-From the nodes of ``functions:`` this module makes declarations: names that can be used, signatures taken apart,
-expressions as text, each with its place.
-"""
+"""The functions of a project: what the files of ``functions/`` declare, each checked against its signature."""
 
 from __future__ import annotations
 
@@ -37,6 +33,10 @@ from situ.lang.types.dependency_order import dependency_order
 from situ.lang.types.lookup import Lookup
 from situ.lang.types.model import LONGEST_NAME, AttributeText, Struct
 from situ.lang.types.table import Types
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What the files say, before anything is looked up or checked: names that can be used, signatures taken apart,
+# expressions as text, each with its place.
 
 FUNCTION_KEYS = ("signature", "expr")
 """The keys of a function's long form, all required."""
@@ -149,11 +149,11 @@ def _long_form(declaration: _Declaration, body: MappingNode) -> FunctionText | N
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The files of ``functions/`` → the functions of a project, each checked against its signature.
+# Declarations → checked functions.
 #
-# Two kinds. A function of several parameters works with units, and filters can call it. A *conversion* turns one
-# value, ``value``, into another; numbers in it are plain, for it is what says how one unit becomes another. Functions
-# may call each other in any order, over all files, but not in a circle.
+# Two kinds. A function of several parameters works with units, and filters can call it. A *conversion* turns one value,
+# ``value``, into another; numbers in it are plain, for it is what says how one unit becomes another. Functions may call
+# each other in any order, over all files, but not in a circle.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Literals: from the text of a number, an instant, a date or a duration to its value."""
+"""Literals read from text, and typed trees printed as text of the language."""
 
 from __future__ import annotations
 
@@ -32,6 +32,9 @@ from situ.lang.expr.tree import (
 )
 from situ.lang.types.model import DATE, DOUBLE, DURATION, INT, LONG, MOST_DIGITS, TIMESTAMP, Decimal
 from situ.lang.units import NO_UNIT, Unit
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Literals: from the text of a number, an instant, a date or a duration to its value.
 
 _INSTANT = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}:\d{2})(\.\d{1,6})?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)

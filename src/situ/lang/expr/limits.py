@@ -1,4 +1,7 @@
-"""How large an expression may be; apart from the parser, which those who only keep settings need not load."""
+"""How large expressions and their trees may be, and properties of trees that are worked out once.
+
+It does not import the parser, which those who only keep settings need not load.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values as literals of Spark SQL."""
+"""A row of the function table: how one function with given argument types runs; and values as literals of Spark SQL."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import Any
 
 from situ.lang.catalogue import NOT_IN_LANGUAGE
 from situ.lang.problems import SituError
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Values and names as Spark SQL writes them.
 
 
 def spark_text(value: str) -> str:
@@ -28,7 +31,7 @@ def spark_name(value: str) -> str:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# How one function with given argument types runs on both engines: a row of the function table.
+# How one function with given argument types runs in Spark and in Python: a row of the function table.
 #
 # ``spark`` and ``python`` are templates over the text of the arguments, ``{0}``, ``{1}``, …, or functions that write
 # the text where constant arguments shape it. They only ever receive the text of checked arguments, so nothing a user

@@ -1,9 +1,7 @@
 """What generated Python calls: the functions of the language that need more than a Python operator.
 
-Here is what connects, goes through lists and computes; texts, time and geometry have modules of their own.
-
-Each equals its Spark text on every input, and fails by raising ArithmeticError or ValueError. Nothing here looks at
-types, units or nulls: the emitter has settled those.
+In order: logic, lists and numbers, texts, time, places. Each equals its Spark text on every input, and fails by raising
+ArithmeticError or ValueError. Nothing here looks at types, units or nulls: the emitter has settled those.
 """
 
 from __future__ import annotations
@@ -270,9 +268,7 @@ def decimal_of_text(text: str, precision: int, scale: int) -> decimal.Decimal:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What generated Python calls for texts.
-#
-# Like all that generated Python calls, each equals its Spark text on every input (:mod:`situ.lang.expr.runtime`).
+# Texts.
 
 LONGEST_TEXT = 1 << 22
 
@@ -347,9 +343,7 @@ def kv_of(text: str, marked: str, separator: str) -> str | None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What generated Python calls for instants and durations.
-#
-# Like all that generated Python calls, each equals its Spark text on every input (:mod:`situ.lang.expr.runtime`).
+# Instants and durations.
 
 _MICROSECOND = dt.timedelta(microseconds=1)
 LONGEST = dt.timedelta(microseconds=LONG_MAX)
@@ -436,9 +430,7 @@ def parse_time(text: str, shape: re.Pattern[str], zone: ZoneInfo) -> dt.datetime
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What generated Python calls for places, on a plane and on the globe.
-#
-# Like all that generated Python calls, each equals its Spark text on every input (:mod:`situ.lang.expr.runtime`).
+# Places, on a plane and on the globe.
 
 
 def distance(x1: float, y1: float, x2: float, y2: float) -> float:
@@ -483,6 +475,8 @@ def in_polygon(x: float, y: float, points: Sequence[Mapping[str, float] | None])
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # The names that the Python templates of the function table may use: the runtime, and nothing else.
+#
+# It stands last: the public functions above get in, with an underscore before their names.
 
 NAMESPACE: MappingProxyType[str, Any] = MappingProxyType(
     {

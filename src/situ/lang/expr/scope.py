@@ -1,4 +1,4 @@
-"""Scope: which names an expression may use, and what they stand for."""
+"""What the names in an expression stand for: scopes, attributes of structs, inlined functions, signatures."""
 
 from __future__ import annotations
 
@@ -37,6 +37,10 @@ from situ.lang.units import NO_UNIT, Unit, Units
 
 if TYPE_CHECKING:
     from situ.lang.types.table import Types
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Scopes: which names an expression may use.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

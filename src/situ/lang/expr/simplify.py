@@ -1,4 +1,7 @@
-"""Constants: computed once, here, instead of for every event."""
+"""Typed tree → simplified tree with the same outcome for every event: constants, exact thresholds, rules for each node.
+
+:func:`simplify` at the end is what others call; :func:`constant_problems` says which constant parts always fail.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +43,9 @@ from situ.lang.expr.tree import (
 from situ.lang.problems import Problem
 from situ.lang.types.model import BOOLEAN, DOUBLE, INT, LONG, ListOf, Struct, plain
 from situ.lang.units import convert_double
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Constants: computed once, here, instead of for every event.
 
 _LONGEST_TEXT = 4096
 
@@ -299,7 +305,7 @@ def flip(comparison: Compare) -> Compare:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Simplification: the same outcome for every event, in a form that is cheaper and easier to compare and index.
+# The rules: each gives the same outcome for every event, in a form that is cheaper and easier to compare and index.
 #
 # Constants are computed, logic is flattened and negation moved to the comparisons, comparisons get their attribute on
 # the left and a constant on the right, structs made only to be taken apart disappear. Every rule keeps value, null

@@ -1,9 +1,4 @@
-"""Expression text → syntax: what was written, before anything is known about names and types.
-
-A well-kept SQL parser does the reading; this module is the only one that knows it. Its dialect is cut down to
-our language: no statements, no built-in functions, no comments, only the keywords below. What it still accepts
-and we do not mean is refused here, so everything behind sees :class:`Syntax` only.
-"""
+"""Expression text → syntax, what was written before names and types are known; and its canonical spelling."""
 
 from __future__ import annotations
 
@@ -20,6 +15,13 @@ from sqlglot.tokenizer_core import Token, TokenType
 from situ.lang.catalogue import NOT_IN_LANGUAGE, SYNTAX, TOO_LARGE
 from situ.lang.expr.limits import DEFAULT_LIMITS, ExpressionLimits, make_room
 from situ.lang.problems import Location, Problem, SituError
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Text → :class:`Syntax`.
+#
+# A well-kept SQL parser, sqlglot, does the reading; nothing else in the language knows it. Its dialect is cut down to
+# our language: no statements, no built-in functions, no comments, only the keywords below. What it still accepts and we
+# do not mean is refused here, so everything behind sees :class:`Syntax` only.
 
 KEYWORDS = "AND OR NOT IN BETWEEN CASE WHEN THEN ELSE END IS NULL TRUE FALSE LIKE ESCAPE AS".split()
 _SYMBOLS = ("||", "->", "<>", "!=", "<=", ">=", "==")
@@ -450,8 +452,8 @@ _HANDLERS: dict[type, Callable[[_Reading, Any, int], Syntax]] = {
 # The canonical spelling of an expression: the same words, with blanks and capitals where we put them.
 #
 # Works on words alone, so it keeps what a person wrote: brackets, calls, ``BETWEEN``, units as they are named. Two
-# spellings of one text become one, and the meaning stays. What is not understood here is left as it is; whether the
-# text is an expression at all is :mod:`situ.lang.expr.syntax`'s business.
+# spellings of one text become one, and the meaning stays. What is not understood is left as it is; whether the text is
+# an expression at all is for :func:`parse_syntax` to say.
 
 _WORD = re.compile(
     r"""(?P<blank>\s+)

@@ -1,9 +1,4 @@
-"""What a document says about types, before anything is looked up.
-
-From the nodes of ``types:``, ``events:`` and ``units:`` this module makes declarations: names, references, texts of
-units, each with its place. Contexts and ontologies use the same notation and come through here, too. Whether the
-references lead anywhere is :mod:`situ.lang.types.resolve`.
-"""
+"""Types as documents declare them: nodes → declarations not yet looked up, and types → the text of a file."""
 
 from __future__ import annotations
 
@@ -42,6 +37,13 @@ from situ.lang.types.model import (
 )
 from situ.lang.types.table import Types
 from situ.lang.units import NO_UNIT
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What a document says about types, before anything is looked up.
+#
+# From the nodes of ``types:``, ``events:`` and ``units:`` come declarations: names, references, texts of units, each
+# with its place. Contexts and ontologies use the same notation and come through here, too. Whether the references lead
+# anywhere is :mod:`situ.lang.types.resolve`.
 
 _UNIT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FORM = "an attribute: `[optional] TYPE [UNIT]` or `{type, unit, optional, default}`"
@@ -225,8 +227,7 @@ def place_of(node: Node) -> Place:
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # A table of types → the text of a file in ``types/``, in the one canonical form.
 #
-# Reading the text back gives an equal table. Comments and the split into files are not in a table, so they are not
-# here.
+# Reading the text back gives an equal table. A table has neither comments nor a split into files, so the text has none.
 
 _WIDTH = 100
 # Signs that mean nothing to YAML inside a plain text, neither in a block nor between braces.

@@ -1,6 +1,6 @@
-"""Values of a declared type → canonical JSON values: the exact inverse of :mod:`situ.lang.types.json_codec`.
+"""Values of a declared type ↔ JSON values: encoders to the canonical form, strict decoders that find every fault.
 
-An encoder is made once per type, of closures. It trusts its input: whoever makes values makes them fit.
+Both are made once per type, of closures, and then run for every event. What was encoded decodes to the same value.
 """
 
 from __future__ import annotations
@@ -17,6 +17,11 @@ from situ.lang.types.scalars import PRINTERS, READERS, Reader, Unfit, decimal_re
 if TYPE_CHECKING:
     from situ.lang.types.table import Types
 
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Values of a declared type → canonical JSON values.
+#
+# An encoder trusts its input: whoever makes values makes them fit.
 
 TYPE_KEY = "$type"
 """Names the dynamic type of a struct where that is a strict subtype of the declared one."""
@@ -106,11 +111,10 @@ def _struct_encoder(steps: tuple[tuple[str, Encoder], ...]) -> Encoder:
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # JSON values → values of a declared type, with every fault found at once.
 #
-# A decoder is made once per type, of closures, and then runs per event without looking anything up by name. Values are
-# plain: structs are dicts with the declared attributes only, lists are lists, single values as in
+# Values are plain: structs are dicts with the declared attributes only, lists are lists, single values as in
 # :mod:`situ.lang.types.scalars`. An absent optional attribute stays absent, a missing one with a default gets it, null
 # and missing are the same. ``"$type"`` is kept where it names a strict subtype, ``"$extra"`` holds undeclared
-# attributes where those are kept. The way back is :mod:`situ.lang.types.json_codec`.
+# attributes where those are kept.
 
 Extra = Literal["drop", "keep", "reject"]
 """What happens to attributes that the type does not declare."""

@@ -1,6 +1,6 @@
-"""What the keywords of one JSON Schema object say, seen alone: which kind of value, which primitive, what no type has.
+"""JSON Schema ↔ types: schemas imported with all that types cannot express, and tables of types exported.
 
-Knows nothing of references, definitions and names; those are :mod:`situ.lang.types.json_schema`.
+In order: what the keywords of one schema object say, the import, the export. What was exported comes back as it was.
 """
 
 from __future__ import annotations
@@ -56,6 +56,10 @@ from situ.lang.types.model import (
 from situ.lang.types.resolve import resolve
 from situ.lang.types.table import Types, built_in
 from situ.lang.units import NO_UNIT
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The keywords of one schema object, seen alone: which kind of value, which primitive, what no type has. References,
+# definitions and names are not known here.
 
 _SHAPING = frozenset(
     "$dynamicRef $recursiveRef anyOf contains dependencies dependentSchemas else if not oneOf patternProperties "
@@ -219,8 +223,8 @@ def _kind_of_value(value: Any) -> str:
 # JSON Schema (draft 7 to 2020-12) → types, with all that types cannot express.
 #
 # Definitions become types of their names, the schema itself an event type, objects inside objects structs named after
-# where they stand. What Situ exported comes back as it was. A schema can say more than types: what changes the shape
-# of values (``oneOf``, ``patternProperties``, …) is an error where it stands, what only restricts values a warning.
+# where they stand. A schema can say more than types: what changes the shape of values (``oneOf``,
+# ``patternProperties``, …) is an error where it stands, what only restricts values a warning.
 
 _SECTIONS = ("$defs", "definitions")
 _ESCAPE = re.compile(r"%([0-9a-fA-F]{2})")
@@ -496,9 +500,9 @@ def _with_notes(meaning: _Meaning, schema: MappingNode) -> _Meaning:
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # A table of types → JSON Schema (draft 2020-12), for producers, editors and other tools.
 #
-# What JSON Schema has no word for stands in ``x-situ-…`` keywords, so that :mod:`situ.lang.types.json_schema` gives
-# the same table back. A struct with subtypes has two definitions: ``D`` says what a value of exactly that type has,
-# ``any:D`` adds that ``$type`` may name a subtype, which then decides.
+# What JSON Schema has no word for stands in ``x-situ-…`` keywords, so that the import gives the same table back. A
+# struct with subtypes has two definitions: ``D`` says what a value of exactly that type has, ``any:D`` adds that
+# ``$type`` may name a subtype, which then decides.
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 ANY = "any:"

@@ -1,12 +1,4 @@
-"""How values lie in the columns of an engine: a struct with subtypes as the union of all their attributes.
-
-Spark and Arrow know no subtypes. A struct that has some gets a column ``$type`` and, after its own attributes, those
-of its subtypes, which are empty where the value is of another type. This module decides on columns and names; the words
-for them are :mod:`situ.lang.types.layout` and :mod:`situ.lang.types.arrow_schema`.
-
-Every column may be empty, whatever is declared: engines hold values before they are checked, and Spark and Arrow do not
-agree on what a required field of a struct that is not there means.
-"""
+"""How values of a type are laid out for other tools: columns of Spark and Arrow, Spark SQL schemas, msgspec shapes."""
 
 from __future__ import annotations
 
@@ -39,6 +31,16 @@ from situ.lang.types.model import (
 from situ.lang.types.scalars import PYTHON_TYPES
 from situ.lang.types.table import Types
 from situ.lang.units import NO_UNIT, Unit
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Columns: a struct with subtypes as the union of all their attributes.
+#
+# Spark and Arrow know no subtypes. A struct that has some gets a column ``$type`` and, after its own attributes, those
+# of its subtypes, which are empty where the value is of another type. Columns and names are decided here; the words of
+# Spark for them follow, those of Arrow are :mod:`situ.lang.types.arrow_schema`.
+#
+# Every column may be empty, whatever is declared: engines hold values before they are checked, and Spark and Arrow do
+# not agree on what a required field of a struct that is not there means.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +136,7 @@ def _quoted(name: str) -> str:
 # What msgspec reads canonical JSON text into: the values of a type as all of Situ works with them.
 #
 # The text is trusted: it was written by :mod:`situ.lang.types.json_codec` or is part of data that was checked. The
-# result equals what :mod:`situ.lang.types.json_codec` gives.
+# result equals what its decoders give.
 #
 # Where a struct is declared a value of a subtype may stand. Given the table of types, its shape has the attributes of
 # all subtypes: which of them a value has is in the text.

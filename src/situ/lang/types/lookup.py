@@ -1,9 +1,4 @@
-"""From the names people write to the types and units they mean.
-
-Given what is visible, this module turns references into types, texts into units and declarations into attributes, and
-reports what leads nowhere. It serves the declarations of types, and equally those of ontologies, functions and sources,
-which use the same notation.
-"""
+"""From names to what they mean: types and units that declarations name, and event types that events are of."""
 
 from __future__ import annotations
 
@@ -45,6 +40,13 @@ from situ.lang.types.model import (
 )
 from situ.lang.types.table import Types
 from situ.lang.units import NO_UNIT, Unit, Units, UnknownUnit
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Names in declarations → types and units.
+#
+# Given what is visible, references become types, texts units and declarations attributes, and what leads nowhere is
+# reported. This serves the declarations of types, and equally those of ontologies, functions and sources, which use the
+# same notation.
 
 # Looking for similar names costs far more than the problem itself, and nobody reads a hint for the hundredth.
 _MOST_HINTS = 50

@@ -1,8 +1,6 @@
-"""The type system: primitives, named primitives, structs with supertypes, lists.
+"""The type system: what types are, how they are written, and what a struct has from its supertypes.
 
-Types are trees of values, not references: a struct may not contain itself, so a resolved type holds
-everything below it. Subtyping is nominal. This module owns what types *are*; how they are written is
-:mod:`situ.lang.types.model`, how values are checked against them :mod:`situ.lang.types.json_codec`.
+How values are checked against types is :mod:`situ.lang.types.json_codec`.
 """
 
 from __future__ import annotations
@@ -17,6 +15,12 @@ from typing import Any, NoReturn
 from situ.lang.catalogue import TYPE_SYNTAX
 from situ.lang.problems import Location, SituError
 from situ.lang.units import NO_UNIT, Unit
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Types: primitives, named primitives, structs with supertypes, lists.
+#
+# Types are trees of values, not references: a struct may not contain itself, so a resolved type holds everything below
+# it. Subtyping is nominal.
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +221,8 @@ def unit_below(type: Type, unit: Unit, attribute: Attribute) -> Unit:
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # How types and attributes are written: ``optional [Line]``, ``double km/h``, ``Name(Super, Other)``.
 #
-# This module turns such text into references that nobody has looked up yet, and prints resolved types back in the one
-# canonical spelling. It knows the grammar and nothing of which types or units exist; that is
-# :mod:`situ.lang.types.resolve`.
+# Such text becomes references that nobody has looked up yet, and resolved types are printed back in the one canonical
+# spelling. Only the grammar is known here; which types and units exist is for :mod:`situ.lang.types.resolve`.
 
 DEEPEST = 64
 """How deep lists, structs in structs and supertypes may be stacked: a stack of calls must hold them."""

@@ -1,8 +1,7 @@
-"""How large types may grow.
+"""Declarations → the table of a project's types, with all that is wrong in them.
 
-Those who walk a type recurse into it, and some meet a type once for every way to it; so the levels, the ways up and the
-sum of all attributes are bounded here, while types are built. Numbers of places for values are bounded in
-:mod:`situ.lang.types.resolve`.
+:func:`load_types` reads the files of ``types/``, :func:`resolve` makes the table. Before them: how large types may
+grow, and that no struct contains itself.
 """
 
 from __future__ import annotations
@@ -50,6 +49,13 @@ from situ.lang.types.model import (
 )
 from situ.lang.types.table import Types, built_in, seen_below, without_root
 from situ.lang.units import Units
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# How large types may grow.
+#
+# Those who walk a type recurse into it, and some meet a type once for every way to it; so the levels, the ways up and
+# the sum of all attributes are bounded while types are built. The number of places for values is bounded when the table
+# is complete, by :func:`check_paths`.
 
 MOST_WAYS_UP = 256
 """By how many ways a type may reach its supertypes."""
@@ -283,11 +289,11 @@ def _report(circle: Circle[_Node], declared: Mapping[str, TypeDeclaration], prob
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Declarations → a table of types, with all that is wrong in them.
+# Declarations → a table of types.
 #
-# The order: names, supertypes, containment, then types from those without needs upwards. A fault takes out only what
-# it touches, so that every other fault is found, too. Nothing here recurses: a chain of any length is walked in a line
-# and refused where it becomes too long for those who come after.
+# The order: names, supertypes, containment, then types from those without needs upwards. A fault takes out only what it
+# touches, so that every other fault is found, too. Nothing here recurses: a chain of any length is walked in a line and
+# refused where it becomes too long for those who come after.
 
 _Super = NameRef | DecimalRef
 _Declaration = TypeVar("_Declaration", TypeDeclaration, UnitDeclaration)

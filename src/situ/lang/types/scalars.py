@@ -1,12 +1,11 @@
 """Single values in JSON: how each primitive is written, read strictly and printed canonically.
 
-A reader takes a JSON value and gives the value the engines work with, or raises :class:`Unfit` with the remedy.
-Runtime values: ``bool``, ``int``, ``float``, ``decimal.Decimal``, ``str``, ``bytes``, ``datetime.date``, aware
-``datetime.datetime`` in UTC, ``datetime.timedelta``. Structs and lists are :mod:`situ.lang.types.json_codec` and
-:mod:`situ.lang.types.json_codec`.
+A reader takes a JSON value and gives the value the engines work with, or raises :class:`Unfit` with the remedy. Runtime
+values: ``bool``, ``int``, ``float``, ``decimal.Decimal``, ``str``, ``bytes``, ``datetime.date``, aware
+``datetime.datetime`` in UTC, ``datetime.timedelta``. Structs and lists are :mod:`situ.lang.types.json_codec`.
 
-Two readings that lose something are deliberate: digits of a second beyond the microsecond are cut off, since
-producers on other platforms write nanoseconds by habit; and any offset of a timestamp is turned into UTC.
+Two readings that lose something are deliberate: digits of a second beyond the microsecond are cut off, since producers
+on other platforms write nanoseconds by habit; and any offset of a timestamp is turned into UTC.
 """
 
 from __future__ import annotations

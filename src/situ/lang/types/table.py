@@ -1,7 +1,4 @@
-"""The event types that Situ itself publishes: every table knows them, nobody declares them.
-
-They are no part of a table's own declarations, so they change neither its canonical form nor what is listed of it.
-"""
+"""The table of types: those that a project declares, those built in, and the event types that Situ itself publishes."""
 
 from __future__ import annotations
 
@@ -40,6 +37,11 @@ from situ.lang.types.model import (
     parse_type,
 )
 from situ.lang.units import NO_UNIT, Units, UnknownUnit
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The event types that Situ itself publishes: every table knows them, nobody declares them.
+#
+# They are no part of a table's own declarations, so they change neither its canonical form nor what is listed of it.
 
 DEAD_LETTER = Struct(
     "situ.deadletter",

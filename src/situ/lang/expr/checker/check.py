@@ -1,7 +1,8 @@
-"""What an expression costs at most, told from its tree: patterns to match, text to hold, work for Spark.
+"""Checks an expression: text → typed tree with all its problems, within bounds, with the result that is promised.
 
-The number of nodes alone bounds neither memory nor time: a text can be put together with itself many times over, and
-some forms that are harmless one by one are too much for an engine inside each other.
+:func:`check` and :func:`check_condition` are the front door of the language. Before them: what an expression costs at
+most. Behind them: :func:`check_bounded` and :func:`check_result`, for expressions that call functions of a project or
+define one.
 """
 
 from __future__ import annotations
@@ -56,6 +57,12 @@ from situ.lang.types.model import (
     unit_below,
 )
 from situ.lang.units import NO_UNIT, Unit
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What an expression costs at most, told from its tree: patterns to match, text to hold, work for Spark.
+#
+# The number of nodes alone bounds neither memory nor time: a text can be put together with itself many times over, and
+# some forms that are harmless one by one are too much for an engine inside each other.
 
 MOST_TEXT = 64
 """How many times the text of an event an expression may hold at once."""
@@ -199,8 +206,8 @@ def _reads(node: Node) -> _Volume:
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Syntax → typed tree: names resolved, types and units settled, every problem reported with its place.
 #
-# :func:`check` is the front door of the language. A construct with a problem yields no node; its neighbours are still
-# checked, so one expression reports all its problems at once.
+# A construct with a problem yields no node; its neighbours are still checked, so one expression reports all its
+# problems at once.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""Making operands meet: one type and one unit for values that are compared, added or chosen between.
+"""One type and one unit for operands that meet, and exact conversions between numbers.
 
-Literals bend to what stands beside them, exactly and rounded once; everything else only widens, int → long → decimal or
-double, and takes on another unit of the same dimension by a :class:`~situ.lang.expr.tree.Coerce`.
+:class:`Meeting` brings operands together. :func:`linear` and :func:`nothing_there` are operations that only
+transformations need: the language has no words for them.
 """
 
 from __future__ import annotations
@@ -36,6 +36,12 @@ from situ.lang.types.model import (
 )
 from situ.lang.types.table import Types
 from situ.lang.units import NO_UNIT, IncompatibleUnits, Unit, Units, conversion
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Operands that are compared, added or chosen between.
+#
+# Literals bend to what stands beside them, exactly and rounded once; everything else only widens, int → long → decimal
+# or double, and takes on another unit of the same dimension by a :class:`~situ.lang.expr.tree.Coerce`.
 
 _COMPARISONS = frozenset(f"`{operator}`" for operator in ("=", "<>", "<", "<=", ">", ">=", "BETWEEN", "IN"))
 _SMALLEST, _LARGEST = Fraction(1, 10**300), Fraction(10**300)
@@ -304,9 +310,8 @@ def _number(value: Fraction, type: Type) -> float | int | decimal.Decimal | None
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Numbers that become other numbers exactly, ``value * factor + offset``, and values that have to be there.
 #
-# What the language has no words for and transformations need: decimals and whole numbers in another unit, computed
-# with rationals, and the failure of a place that must not be empty. Doubles take a :class:`~situ.lang.expr.tree.Coerce`
-# instead.
+# Decimals and whole numbers in another unit are computed with rationals; doubles take a
+# :class:`~situ.lang.expr.tree.Coerce` instead. A place that must not be empty fails if it is.
 
 
 def linear(node: Node, type: Type, unit: Unit, factor: Fraction, offset: Fraction) -> Apply:

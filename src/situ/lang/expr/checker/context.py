@@ -1,4 +1,7 @@
-"""One expression being checked: what handlers of constructs share, and nothing about any construct."""
+"""What the handlers of all constructs share while one expression is checked, and the handlers of names and literals.
+
+:class:`Checking` knows no construct: handlers come from outside, by kind.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators: arithmetic, comparison, logic and choice."""
+"""Handlers of operators and spatial forms: arithmetic, comparison, logic, choice; distance, within, inside."""
 
 from __future__ import annotations
 

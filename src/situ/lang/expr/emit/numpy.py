@@ -1,7 +1,7 @@
-"""What numpy does not do: an expression over columns, computed row by row as generated Python.
+"""Typed tree → numpy and Arrow: expressions over many rows, or over all pairs of two sets of rows, at once.
 
-Over the different texts, once for each, if it depends on one column of them: names and kinds come again and again, and
-polygons are few.
+:func:`compile_mask` and :func:`compile_vector` are what others call. Before them: what numpy does not do, computed row
+by row, and tests of texts in Arrow.
 """
 
 from __future__ import annotations
@@ -56,6 +56,12 @@ from situ.lang.expr.tree import (
     rebuild,
 )
 from situ.lang.types.model import DOUBLE, INT, LONG, STRING, Type, plain
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What numpy does not do: an expression over columns, computed row by row as generated Python.
+#
+# If it depends on one column of texts, once for each different text: names and kinds come again and again, and polygons
+# are few.
 
 Step = Callable[[Frame], Vector]
 """An expression, compiled: from rows to what it is in each of them."""
@@ -210,12 +216,12 @@ def in_texts(node: In) -> Step | None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Typed tree → numpy: conditions over many rows, or over all pairs of two sets of rows, at once.
+# The nodes of a tree over columns.
 #
 # Equal to :func:`situ.lang.expr.emit.python.compile_test` in every row: where the condition is null or fails it does
 # not hold. Numbers are computed by the same operations in the same order, so they are equal to the last bit; what numpy
-# computes otherwise than Python, or not at all, runs row by row (:mod:`situ.lang.expr.emit.numpy`). Which functions are
-# computed here says :data:`situ.lang.expr.emit.vector_functions.VECTOR_FUNCTIONS`.
+# computes otherwise than Python, or not at all, runs row by row (:func:`by_rows`). Which functions are computed over
+# columns says :data:`situ.lang.expr.emit.vector_functions.VECTOR_FUNCTIONS`.
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "=": np.equal,

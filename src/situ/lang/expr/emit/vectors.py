@@ -1,8 +1,4 @@
-"""Values as columns: the form in which many of one type lie side by side.
-
-Doubles, whole numbers, booleans and texts are Arrow's own; instants and durations are whole microseconds; whatever else
-there is, decimals, dates, bytes, lists and structs, is its canonical JSON text. Null is Arrow's null.
-"""
+"""Columns that expressions are computed over: how values lie in them, and vectors of outcomes for many rows."""
 
 from __future__ import annotations
 
@@ -21,6 +17,12 @@ from situ.lang.expr.runtime import instant_of_micros, micros
 from situ.lang.types.json_codec import encoder
 from situ.lang.types.layout import shape
 from situ.lang.types.model import BOOLEAN, DOUBLE, DURATION, INT, LONG, STRING, TIMESTAMP, Type, plain
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Values as columns: the form in which many of one type lie side by side.
+#
+# Doubles, whole numbers, booleans and texts are Arrow's own; instants and durations are whole microseconds; whatever
+# else there is, decimals, dates, bytes, lists and structs, is its canonical JSON text. Null is Arrow's null.
 
 _MICROSECOND = dt.timedelta(microseconds=1)
 

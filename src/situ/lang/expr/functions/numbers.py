@@ -1,4 +1,4 @@
-"""Arithmetic and the functions on numbers.
+"""Rows of the function table: arithmetic, functions on numbers, and geometry on coordinates.
 
 No Spark text may raise, not even behind a CASE that excludes it: Spark computes what several branches share before it
 chooses one.

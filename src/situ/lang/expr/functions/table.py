@@ -1,4 +1,7 @@
-"""Lists, and the forms that take values of any type: their types are settled by the checker."""
+"""The function table: every function and operator of the language, by name; and its rows for lists.
+
+:data:`FORMS` lists the forms that take values of any type: the checker settles their types.
+"""
 
 from __future__ import annotations
 
