@@ -209,6 +209,7 @@ class RunProcess:
             await engine.stop()
             await self._pulse.look(bus, engine)  # what was finished last counts, too
 
+        # The stack ends in reverse: whichever of them starts first, the router is closed before the engine stops.
         stack.push_async_callback(self._end, bus, "the engine", stop)
         if self._kind == "edge":
             await engine.start()

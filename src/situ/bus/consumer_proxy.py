@@ -154,6 +154,7 @@ class _Relay:
             await self._bus.send(Message(subject=f"{self.to}.{number}", headers=told))
             return
         reply = message.headers.get(REPLY, "")
+        # The subject of an acknowledgement ends with sequence of the stream, number of the consumer, time, number left.
         seq, place, at = (int(token) for token in reply.split(".")[-4:-1])
         stored = StoredMessage(
             seq=seq, subject=message.subject, body=message.body, headers=message.headers, at=at // 1000

@@ -418,6 +418,7 @@ class KeyValueBuckets:
             "chunks": len(chunks),
             "digest": _digest(content),
         }
+        # Last, and the old parts go after it: until then readers find the old description with its parts.
         await self._publish(stream, meta, json.dumps(description).encode(), {"Nats-Rollup": "sub"})
         if before is not None:
             old = json.loads(before.body).get("nuid", "")

@@ -294,6 +294,7 @@ def work(
     """
     store, end = KernelStateStore(share.checkpoint, bucket), name_of(share.end)
     begin = name_of(share.begin)
+    # Put back when the step is done: after one that failed, the state is worked out from what is stored.
     hand = _in_hand.pop((str(share.checkpoint), bucket), None)
     if hand is None or hand.at != begin:
         policies = former() if share.begin.version else detecting
@@ -303,6 +304,7 @@ def work(
         kept |= _loaded(detecting, store.load_filled(end), bucket, share.buckets)
     found, after = _step(detecting, kept, blobs, share.watermarks, instances, bucket, share.buckets)
     steps, size = hand.steps + 1, hand.size + sum(map(len, blobs))
+    # Stored steps are taken again by the policies of one version, so that a new version begins with a whole state.
     if share.anew or steps > _MOST_STEPS or size > _MOST_BYTES:
         saved = {name: detecting.kernel(name, bucket, share.buckets).save(state) for name, state in after.items()}
         store.save_whole(end, saved, begin)

@@ -129,6 +129,7 @@ class Batches:
         version, tables = self._planned(version, begin)
         if version and partitions > 1 and self._remembers(version, begin):
             partitions = 1  # what came before what is the same for all
+        # Asked again, as the version may be the old one by now: one whose tables cannot be read has to wait.
         if last <= begin.seq and version == begin.version and not self._is_waited_for(begin):
             return begin
         return Offset(

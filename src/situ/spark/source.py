@@ -291,6 +291,7 @@ class DetectReader(DataSourceStreamReader):
             seq=max(last, begin.seq),
             version=version,
             partitions=1 if small else options.partitions,
+            # Spark begins no batch whose offset is that of the one before, and states are stored by message and clock.
             clock=max(now, begin.clock + 1),
             tables=tables,
         )

@@ -356,6 +356,7 @@ class InheritedState:
         self._folder.mkdir(parents=True, exist_ok=True)
         (self._folder / "progress.json").write_text(json.dumps(progress.as_json()), encoding="utf-8")
         (self._folder / "states").write_bytes(msgspec.msgpack.encode(dict(states)))
+        # Last: without it nothing counts as inherited.
         (self._folder / "offset.json").write_text(json.dumps(at.as_json()), encoding="utf-8")
 
 
