@@ -1,6 +1,7 @@
-"""Events of the root log that detection took last, at hand when situations tell what caused them.
+"""The checkpoint of detection at the edge: records and journal on disk, and what is needed to write and recover them.
 
-Most causes are moments old; for what is older than what is kept here, the log is read. Bounded in number and size.
+The parts, in order: recent rows of the root log, which messages were taken in which steps, the folder with records and
+journal (`DetectionCheckpoint`), a snapshot that becomes a record, recovery by a process that comes after.
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ from situ.stages.detect.progress import DetectionProgress
 from situ.stages.detect.step import States
 from situ.stages.plan import Plan, compile_plan
 from situ.stages.root_log import upgrade_message
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Events of the root log that detection took last, at hand when situations tell what caused them. Most causes are
+# moments old; for what is older than what is kept here, the log is read. Bounded in number and size.
 
 _MOST, _SIZE = 10_000, 4 * 1024 * 1024
 
@@ -68,7 +73,7 @@ class RecentRows:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Which messages of the root log detection has taken, and in which steps: as much of it as is not written down yet.
+# Which messages of the root log detection has taken, and in which steps: as much of it as is not in the journal yet.
 
 RECENT = 4096
 """Messages of the log that are known to be taken, of the last ones."""
@@ -139,7 +144,7 @@ class TakenSteps:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What detection at the edge has on disk: now and then all that it remembers, and what it did since, step by step.
+# Records and journal: now and then all that detection remembers, and what it did since, step by step.
 #
 # A step is written down before anything of it is published. So a process that is killed left either nothing of a step,
 # which is then taken anew, or all that it was to publish, which is published again under the same keys. What kernels
@@ -305,6 +310,7 @@ class DetectionCheckpoint:
         }
         (beside.folder / "record.json").write_bytes(msgspec.json.encode(about))
         with self._saving:
+            # Renamed when it is complete: `load` reads only folders with a number for a name.
             beside.folder.replace(self._folder / str(max(self._numbers(), default=0) + 1))
 
     def finish(self, beside: PendingRecord) -> None:
@@ -339,7 +345,8 @@ class DetectionCheckpoint:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# All that detection remembers at one moment, as values that later steps do not change, and how it becomes bytes.
+# Snapshot: all that detection remembers at one moment, as values that later steps do not change, and how it becomes
+# bytes.
 
 _REST, _MANY = 0.001, 10_000
 """Seconds between the bits that are put in bytes; rows for which another thread is asked."""
@@ -379,9 +386,7 @@ class DetectionSnapshot:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Where detection at the edge goes on when a process before it has ended: by which plan, with what is left in the log.
-#
-# What that process wrote down is :mod:`situ.edge.detect_checkpoint`; its steps are taken again by
+# Recovery: by which plan detection goes on, and with what is left in the log. The steps are taken again by
 # :mod:`situ.edge.detect`.
 
 

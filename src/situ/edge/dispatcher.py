@@ -1,4 +1,8 @@
-"""How far the edge engine is, on disk: what is routed of the root log and of the dead letters, and of each client."""
+"""The dispatcher of the edge engine: events in the logs are routed, shaped and delivered, in the order of the log.
+
+`EdgeCursor` holds on disk how far that is, `recall_conversions` fills the state of conversions at the start,
+`ShapeStateFile` holds the state of shaping, `Dispatcher` does the work and recovers what was not delivered.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +39,9 @@ from situ.stages.plan import Plan, interpret_out, route
 from situ.stages.root_log import dead_letter_line, place, read_lines, upgrade_message
 from situ.stages.shape import ShapedDeliveries, ShapeState
 from situ.stages.takeover import EngineHandover
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The cursor: what is routed of the root log, of the dead letters, and of each client.
 
 _log = logging.getLogger("situ.edge")
 
@@ -108,7 +115,7 @@ class EdgeCursor:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What conversions remember when an engine starts: read from the root log, as far back as it can still matter.
+# The state of conversions when an engine starts: read from the root log, as far back as it can still matter.
 
 
 async def recall_conversions(bus: Bus, plan: Plan, routed: int | None) -> None:
@@ -137,7 +144,7 @@ async def recall_conversions(bus: Bus, plan: Plan, routed: int | None) -> None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Stage shape: what single subscriptions get of the events routed to them.
+# Shaping: what single subscriptions get of the events routed to them.
 #
 # What its filters remember follows the cursor: it is on disk as it was behind some message that is delivered, and what
 # came from there to the cursor is shown to the filters once more when a process starts. So a process that dies in the
@@ -234,11 +241,9 @@ async def replay_shapes(bus: Bus, plan: Plan, shaping: ShapeState, behind: int, 
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# From the logs to the subscribers: events that are stored are routed and delivered, in the order of the log.
-#
-# A cursor follows what is delivered. What lies behind it when a process starts was stored and not, or not certainly,
-# delivered: it is routed again. Repeats that this makes end at the ids of messages and in the windows of clients;
-# volatile subscriptions, which promise nothing over a crash, get none of it.
+# From the logs to the subscribers. A cursor follows what is delivered. What lies behind it when a process starts was
+# stored and not, or not certainly, delivered: it is routed again. Repeats that this makes end at the ids of messages
+# and in the windows of clients; volatile subscriptions, which promise nothing over a crash, get none of it.
 
 _MOST_UNDER_WAY = 256
 

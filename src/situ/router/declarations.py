@@ -1,4 +1,8 @@
-"""What a router tells clients about the deployment: the terms they keep to, and the types of events."""
+"""Declarations of clients on their way into the registry, and what a router tells clients about the deployment.
+
+`terms_of` and `TypeDescriptions` give terms and types, `DeclarationQueue` takes declarations, contexts and changes of
+scopes into the registry, `suspended_declarations` says which declarations are suspended and why.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +42,9 @@ from situ.routing.model import Advertisement, ClientDeclaration, Subscription
 from situ.scopes.rights import Principal, nothing_said
 from situ.settings import Settings
 from situ.stages.type_visibility import TypeVisibility
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What clients are told: the terms they keep to, and the types of events.
 
 _BEATS = 6
 """Signs of life of a client within the time after which its silence means that it is gone."""
@@ -105,10 +112,9 @@ def describe(
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Declarations of clients on their way into the registry: those that come close together become one version.
-#
-# Taking an advertisement back waits, where another process decodes what clients sent, until that process has taken
-# everything that was stored before: those events were published while the advertisement held.
+# Declarations on their way: those that come close together become one version. Taking an advertisement back waits,
+# where another process decodes what clients sent, until that process has taken everything that was stored before: those
+# events were published while the advertisement held.
 
 _log = logging.getLogger("situ.router")
 _TOGETHER = 0.02
@@ -310,7 +316,7 @@ def _said(problems: Iterable[Problem]) -> tuple[Notice, ...]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What a router tells clients of declarations that they have no right to any more: which, and what they lack.
+# Declarations that clients have no right to any more: which, and what they lack.
 
 
 def suspended_declarations(deployment: Deployment, objects: Iterable[Object]) -> tuple[Suspended, ...]:

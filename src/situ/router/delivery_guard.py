@@ -1,8 +1,7 @@
-"""Finding events in the root log by what is known of their deliveries: their keys, positions, and when they were made.
+"""Guarded delivery from durable queues: what waits for a subscription is decided again when its consumer gets it.
 
-On the edge a position is the place in the log. On Spark it is the place in what came in, so the log is read backwards
-from when the delivery was stored: every event is in the log before it is delivered. What was read is remembered for the
-deliveries that follow, which mostly are of the events that follow.
+`LogFinder` finds delivered events in the root log, `DeliveryGuard` decides what a client may still see,
+`DurableConsumers` keeps the consumers on the bus equal to the durable subscriptions.
 """
 
 from __future__ import annotations
@@ -26,6 +25,12 @@ from situ.routing.model import ROOT, Subscription
 from situ.stages.interpret import Interpretation
 from situ.stages.plan import Plan, compile_plan
 from situ.stages.root_log import read_lines, upgrade_message
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Events in the root log, found by what is known of their deliveries: their keys, positions, and when they were made. On
+# the edge a position is the place in the log. On Spark it is the place in what came in, so the log is read backwards
+# from when the delivery was stored: every event is in the log before it is delivered. What was read is remembered for
+# the deliveries that follow, which mostly are of the events that follow.
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SOME = 200
@@ -73,17 +78,15 @@ class LogFinder:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Handing over among scopes: what waits for a durable subscription is decided again when its reader is to get it.
-#
-# An event leaves the bus for a client only if it is visible in the epoch it was stamped in and in the one in force
-# then. Engines keep to that when they route. What they put into a queue says by which version and epoch that was
+# The guard. An event leaves the bus for a client only if it is visible in the epoch it was stamped in and in the one in
+# force then. Engines keep to that when they route. What they put into a queue says by which version and epoch that was
 # decided, and each event in it has its stamp. If that is the epoch in force here, the stamps are taken off and that is
-# all. If it is an older one, or the subscription has other tags by now, each event is decided by its stamp. If it is
-# of a newer version than this router has, it is held until the router has it: it never guesses. Keys and positions are
+# all. If it is an older one, or the subscription has other tags by now, each event is decided by its stamp. If it is of
+# a newer version than this router has, it is held until the router has it: it never guesses. Keys and positions are
 # sealed on the way.
 #
-# Nothing is kept and nothing is rewritten, so there is nothing that could be lost half way: whatever ends the router
-# or the reader, what is not acknowledged is still in the queue, and is decided when it is handed over.
+# Nothing is kept and nothing is rewritten, so there is nothing that could be lost half way: whatever ends the router or
+# the consumer, what is not acknowledged is still in the queue, and is decided when it is handed over.
 
 _LETTER = DEAD_LETTER.name
 _MARK = 1 << 63
@@ -139,6 +142,7 @@ class DeliveryGuard:
             if own and epoch == deployment.epoch:
                 return _sealed(_handed(message), subscription, deployment)
             body = await self._again(message, subscription, deployment, own=own)
+            # Other scopes or tags may have come into force meanwhile: then it is decided once more.
             if deployment.epoch == self._deployment.epoch and self._deployment.subscriptions.get(subscription.id) == (
                 subscription
             ):
@@ -209,10 +213,9 @@ def _may_see(row: Row, subscription: Subscription, plan: Plan) -> bool:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Durable consumers on the bus: one for each durable subscription, there before anybody relies on it.
-#
-# A subscription that changes keeps its consumer: it reads the old group to its end and the new one, and only the new
-# one once nothing of the old is left.
+# Durable consumers on the bus: one for each durable subscription, there before anybody relies on it. A subscription
+# that changes keeps its consumer: it reads the old group to its end and the new one, and only the new one once nothing
+# of the old is left.
 
 
 class DurableConsumers:

@@ -1,7 +1,7 @@
-"""Searching for one event that somebody names: by its id, its key or its position, in the root log or among dead
-letters.
+"""Why an event is visible to a subscription, or not, for a client that asks its router.
 
-Key and position are looked up; an id is searched for in everything the log holds.
+`EventReference`, `search_log` and `search_dead_letters` find the event that somebody names, `VisibilityExplainer`
+answers what this client may know.
 """
 
 from __future__ import annotations
@@ -48,6 +48,10 @@ from situ.stages.explain_visibility import (
     without_scopes,
 )
 from situ.stages.visibility import EventVisibility
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Search for one event by its id, its key or its position, in the root log or among dead letters. Key and position are
+# looked up; an id is searched for in everything the log holds.
 
 Progress = Callable[[str, int, int], None]
 Accept = Callable[[Row], Awaitable[bool]]
@@ -149,11 +153,9 @@ async def _among(
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Why an event is visible to a subscription, or not, for a client that asks its router.
-#
-# Who observes or administers every closed dimension is told everything. Others may ask about their own events and
-# about their own subscriptions, and are told the answer and what they said themselves. What they may not see is looked
-# past: whether it is there makes no difference, neither to the answer nor to the search for it.
+# The answer. Who observes or administers every closed dimension is told everything. Others may ask about their own
+# events and about their own subscriptions, and are told the answer and what they said themselves. What they may not see
+# is looked past: whether it is there makes no difference, neither to the answer nor to the search for it.
 
 _LONGEST = 10.0
 _NUMBERED = re.compile(r"(?:[A-Za-z0-9-]+\.)?[0-9]{1,20}[.-][0-9]{1,20}(?:\..+)?")

@@ -1,4 +1,8 @@
-"""Shapes on their way into force: those that change close together become one version of the deployment."""
+"""Quality negotiation in a router: one queue of inputs, the machine of `situ.quality`, and what it wants done.
+
+`ShapeRollout` has shapes of subscriptions come into force, `NegotiationHost` runs the machine, keeps its state in the
+registry and answers clients.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +51,9 @@ from situ.registry import Registry
 from situ.router import quality_calls as early_calls
 from situ.router.quality_calls import EarlyCalls, QualityAnswers, QualityCalls, RelevantProfiles
 from situ.router.strategy_plugins import load_strategies
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Shapes on their way into force: those that change close together become one version of the deployment.
 
 _log = logging.getLogger("situ.quality")
 _TOGETHER = 0.02
@@ -99,11 +106,9 @@ class ShapeRollout:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Negotiation as a router hosts it: one queue of inputs, the machine, and what it wants done.
-#
-# What the machine keeps is in the registry before anything of the same step is told; what was told and perhaps not
-# heard is told again after a restart. Shapes that change close together become one version of the deployment. Which
-# profiles matter to whom follows from the deployment, and is worked out only where somebody speaks of quality at all.
+# The machine. What it keeps is in the registry before anything of the same step is told; what was told and perhaps not
+# heard is told again after a restart. Which profiles matter to whom follows from the deployment, and is worked out only
+# where somebody speaks of quality at all.
 
 _PART = "quality"
 _MOST_TOLD = 10

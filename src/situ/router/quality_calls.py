@@ -1,13 +1,7 @@
-"""Which capability profiles matter to which subscriptions.
+"""What clients say and ask about quality: calls read into inputs of the negotiator, and answers about its state.
 
-A profile belongs to a *pool*: the root type of its events, where they are published and with which filter, all as the
-advertisements of its publisher say. Profiles of one pool matter to the same subscriptions, so whoever matches needs to
-know of pools alone. Whoever advertises nothing of the kind has no pool, and matters to nobody.
-
-A pool matters to a subscription if its events are of a subscribed type, are visible to it whatever they say, and do not
-contradict its filter. Where it depends on the event whether it is visible, its publisher is for the subscription as one
-that is not there: what a profile says, or what is measured of it, is said of events that must not be known. For the
-same reason all that is published under a profile has to be visible, not only what comes by one of its advertisements.
+`RelevantProfiles` says which capability profiles matter to which subscriptions, `QualityCalls` reads messages,
+`EarlyCalls` holds those that come before their subscription or advertisement is deployed, `QualityAnswers` answers.
 """
 
 from __future__ import annotations
@@ -70,6 +64,18 @@ from situ.routing.normal_form import contradict
 from situ.stages.interpret import Interpretation
 from situ.stages.type_visibility import TypeVisibility
 from situ.stages.visibility import EventVisibility
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Which capability profiles matter to which subscriptions. A profile belongs to a *pool*: the root type of its events,
+# where they are published and with which filter, all as the advertisements of its publisher say. Profiles of one pool
+# matter to the same subscriptions, so whoever matches needs to know of pools alone. Whoever advertises nothing of the
+# kind has no pool, and matters to nobody.
+#
+# A pool matters to a subscription if its events are of a subscribed type, are visible to it whatever they say, and do
+# not contradict its filter. Where it depends on the event whether it is visible, its publisher is for the subscription
+# as one that is not there: what a profile says, or what is measured of it, is said of events that must not be known.
+# For the same reason all that is published under a profile has to be visible, not only what comes by one of its
+# advertisements.
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,11 +226,9 @@ def _order(offer: _Offer) -> tuple[object, ...]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What clients say about quality, read: from messages to inputs of the negotiator.
-#
-# Bodies are in the words of a project's ``quality/*.yaml`` and read by the same rules, all that is wrong with one at
-# once. Names of a client's own are preceded by its name here; what the project declares for one of its subscriptions,
-# a client may name as well.
+# Calls, from messages to inputs of the negotiator. Bodies are in the words of a project's ``quality/*.yaml`` and read
+# by the same rules, all that is wrong with one at once. Names of a client's own are preceded by its name here; what the
+# project declares for one of its subscriptions, a client may name as well.
 
 _MOVES: Mapping[str, type[Suspending] | type[Resuming] | type[Revoking]] = {
     "suspend": Suspending,
@@ -362,9 +366,8 @@ def _at(found: Any, version: int | None) -> Any:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Calls about quality that come early: what they are about is not deployed, or not yet.
-#
-# Whoever connects again may be faster than what it subscribes to and advertises, so such calls are kept for a while.
+# Calls that come early: what they are about is not deployed, or not yet. Whoever connects again may be faster than what
+# it subscribes to and advertises, so such calls are kept for a while.
 
 PATIENCE = 5.0
 """Seconds that a call waits for what it is about to be deployed."""
@@ -401,7 +404,7 @@ def is_early(call: Negotiate, pools: RelevantProfiles) -> bool:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# How quality stands, for whoever asks: a client about what is its own, those who may know everything about all.
+# Answers to whoever asks: to a client about what is its own, to those who may know everything about all.
 
 Json = dict[str, Any]
 Answer = tuple[Json, str]

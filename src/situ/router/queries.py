@@ -1,7 +1,6 @@
-"""What a subscription would have got: the root log, read page by page and filtered, for those who ask their router.
+"""What clients ask a router: what types are, why they see something or not, and what there was before they came.
 
-A position here is a place in the root log itself: sequence of a message times 65,536 plus the place in it. Where there
-are scopes, clients get positions and keys sealed: from the log's own they could count what they must not know of.
+`HistoryReader` reads the root log page by page for a subscription, `ClientQueries` answers all such questions.
 """
 
 from __future__ import annotations
@@ -30,6 +29,11 @@ from situ.sources.table import Keyed
 from situ.stages.plan import Plan, compile_plan, interpret_out, route
 from situ.stages.root_log import place, read_lines, upgrade_message
 from situ.tables.cache import TablesInUse
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# History: what a subscription would have got, read from the root log and filtered. A position here is a place in the
+# root log itself: sequence of a message times 65,536 plus the place in it. Where there are scopes, clients get
+# positions and keys sealed: from the log's own they could count what they must not know of.
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_EVENTS = 2000
@@ -159,7 +163,7 @@ def _place(mark: str, seal: Seal | None) -> int | None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What clients ask a router: what types are, why they see something or not, and what there was before they came.
+# All questions of clients to one router.
 
 _AT_ONCE = 4
 """Questions for which the log is read; others wait."""

@@ -1,4 +1,8 @@
-"""Where what clients publish goes: to the edge engine in the same process, or unopened into the ingress stream."""
+"""The router process: takes messages of clients from the bus, runs the machine of `situ.protocol`, does what it says.
+
+`IngressStore` hands what clients publish to the edge engine in the same process, or stores it unopened in the ingress
+stream; `Router` does everything else.
+"""
 
 from __future__ import annotations
 
@@ -91,6 +95,10 @@ from situ.router.negotiation import NegotiationHost
 from situ.router.queries import ClientQueries
 from situ.routing.model import ROOT
 
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Where what clients publish goes: to the edge engine in the same process, or unopened into the ingress stream, from
+# which Spark takes it.
+
 
 class LocalEngine(Protocol):
     """An engine in the same process, as far as a router knows it."""
@@ -165,11 +173,8 @@ class IngressStore:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The router as a process hosts it: takes messages from the bus, runs the machine, does what it says.
-#
-# On a Spark zone it stores what clients send, unopened, in the ingress stream; on an edge zone it hands it to the edge
-# engine in the same process. Everything goes through one queue of inputs, so the machine sees one thing at a time;
-# what takes long (storing, the registry, history) is under way meanwhile and comes back as an input.
+# The router. Everything goes through one queue of inputs, so the machine sees one thing at a time; what takes long
+# (storing, the registry, history) is under way meanwhile and comes back as an input.
 
 _log = logging.getLogger("situ.router")
 _ADOPT_WITHIN = 10.0
