@@ -1,4 +1,8 @@
-"""Targets: who hangs from a filter, in the form in which deliveries name them."""
+"""Delivery groups and shared filters: who hangs from which filter, and how that changes with the subscriptions.
+
+`DeliveryTargets` are the groups and clients that get an event, `group_of` the group of a durable subscription,
+`FilterReader` the meaning of filters' texts, `SharedFilters` the filters that subscriptions have in common.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,9 @@ from situ.lang.types.lookup import not_declared
 from situ.lang.types.table import Types
 from situ.routing.filter import Filter, FilterTemplates, read_filter
 from situ.routing.model import ROOT, Subscription
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Targets: who hangs from a filter, in the form in which deliveries name them.
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +96,8 @@ def merge(several: Iterable[DeliveryTargets]) -> DeliveryTargets:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What is wanted: the filters that subscriptions have in common, the groups they form, and how that changes.
-#
-# Values that are not changed once made: a change gives new ones, which share with the old what stayed the same.
+# What is wanted: the filters that subscriptions have in common, the groups they form, and how that changes. Values that
+# are not changed once made: a change gives new ones, which share with the old what stayed the same.
 
 _SPARE_TEXTS = 1000
 _MOST_MEDIATED = 100_000

@@ -1,4 +1,8 @@
-"""A filter, compiled: what is to be looked up in the index, and a function that decides."""
+"""Filters of subscriptions: compiled, checked, and read once for all that differ only in the texts they compare with.
+
+`Filter` is a compiled condition, `read_filter` reads one, `check_filter` says what is wrong with one, `FilterTemplates`
+spares reading filters of the same shape.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,9 @@ from situ.lang.problems import Problems, SituError
 from situ.lang.types.model import BOOLEAN, Struct
 from situ.lang.types.table import Types
 from situ.routing.normal_form import Conjunction, normal_form
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# A compiled filter: what is to be looked up in the index, and a function that decides.
 
 
 class Filter:
@@ -82,7 +89,7 @@ def read_filter(
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Filters of subscriptions: does one type for an event, and can it be anything but always or never true?
+# Checks: does a filter type for an event, and can it be anything but always or never true?
 
 
 def check_filter(
@@ -119,13 +126,12 @@ def check_filter(
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Shapes: filters that differ only in the texts they compare with are read and checked once.
+# Templates: filters that differ only in the texts they compare with are read and checked once.
 #
-# ``room = 'r1' AND floor = 2`` and ``room = 'r2' AND floor = 2`` have one shape. It is read with a mark in the place
-# of each text, which occurs nowhere else; if each mark is found again just once, as a constant that something is
-# compared with, then nothing depended on what it was, and the other filters of the shape are had by putting their
-# texts in. That is far cheaper than reading them, and matters where thousands of clients each ask for an id of their
-# own.
+# ``room = 'r1' AND floor = 2`` and ``room = 'r2' AND floor = 2`` have one shape. It is read with a mark in the place of
+# each text, which occurs nowhere else; if each mark is found again just once, as a constant that something is compared
+# with, then nothing depended on what it was, and the other filters of the shape are had by putting their texts in. That
+# is far cheaper than reading them, and matters where thousands of clients each ask for an id of their own.
 
 ReadFilter = Callable[[str], Node]
 """Reads, checks and simplifies the text of a filter."""

@@ -1,8 +1,7 @@
-"""Intervals: which of many ranges does a value lie in? A segment tree, built once, searched for one value or many.
+"""The filter index of one event type: which of many filters does an event match?
 
-The bounds that occur divide all values into places: each bound itself, and the gaps before, between and behind them.
-A range covers a run of places and is filed under the few nodes of a binary tree that make up this run, so a value is
-found by walking from its place up to the root: a logarithm of steps, whatever the ranges overlap.
+`Intervals` is a segment tree over ranges, `Segment` files some filters by their conditions, `TypeIndex` holds the
+segments of a type and grows with new filters.
 """
 
 from __future__ import annotations
@@ -23,6 +22,12 @@ from situ.lang.types.model import BOOLEAN, DOUBLE, INT, LONG, STRING, ListOf, St
 from situ.lang.types.table import Types
 from situ.routing.filter import Filter
 from situ.routing.normal_form import Atom, Conjunction, IsAbsent, OneOf, Opaque, Path, Prefix, RangeBound
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Intervals: which of many ranges does a value lie in? A segment tree, built once, searched for one value or many. The
+# bounds that occur divide all values into places: each bound itself, and the gaps before, between and behind them. A
+# range covers a run of places and is filed under the few nodes of a binary tree that make up this run, so a value is
+# found by walking from its place up to the root: a logarithm of steps, whatever the ranges overlap.
 
 T = TypeVar("T")
 
@@ -109,7 +114,7 @@ class Intervals(Generic[T]):
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# A segment of the index: some filters on one event type, filed where an event that may match them finds them.
+# A segment: some filters on one event type, filed where an event that may match them finds them.
 #
 # Each AND of a filter is filed under one of its conditions, the one that probably lets the fewest events through: an
 # attribute that is one of some values, a text that begins like this, a range, an attribute that is absent. An event
@@ -396,13 +401,11 @@ def _holds(dtype: type[np.float64] | type[np.int64] | None, bound: RangeBound) -
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The index of one event type: which filters does an event of it match?
-#
-# It holds the filters on the type and on those above it, in segments that never change. Types that the same filters
-# are asked of, and that look alike to them, can share one: subtypes do, as a rule. New filters come into a segment of
-# their own; small segments are merged as they get many, so that adding one filter to thousands is cheap and searching
-# stays it. Filters nobody wants any more stay where they are until they are many: whoever gets the answer knows which
-# filters are wanted.
+# The index of one event type. It holds the filters on the type and on those above it, in segments that never change.
+# Types that the same filters are asked of, and that look alike to them, can share one: subtypes do, as a rule. New
+# filters come into a segment of their own; small segments are merged as they get many, so that adding one filter to
+# thousands is cheap and searching stays it. Filters nobody wants any more stay where they are until they are many:
+# whoever gets the answer knows which filters are wanted.
 
 _GROWTH = 4
 """A segment is at least so many times as large as the next, or they are merged."""

@@ -1,8 +1,6 @@
-"""Filters in normal form: an OR of ANDs of atoms, each atom a condition that can be looked up.
+"""Filters in normal form, an OR of ANDs of atoms, and whether two filters contradict each other.
 
-Only *true* counts for a filter: false, null and failure all mean no match. An OR is true iff a part is, an AND iff all
-parts are, so both may be multiplied out; and what says nothing but "is it true" is unwrapped. An atom compares one
-attribute with constants. Everything else is opaque: a condition to be evaluated.
+`normal_form` gives the ANDs of a filter, whose atoms the index looks up; `contradict` compares two filters by them.
 """
 
 from __future__ import annotations
@@ -14,6 +12,11 @@ from typing import Any
 from situ.lang.expr.functions.text import ANY, like_pieces
 from situ.lang.expr.tree import FALSE, TRUE, And, Apply, Coalesce, Compare, In, IsNull, Literal, Node, Not, Or, Read
 from situ.lang.types.model import BOOLEAN, plain
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Only *true* counts for a filter: false, null and failure all mean no match. An OR is true iff a part is, an AND iff
+# all parts are, so both may be multiplied out; and what says nothing but "is it true" is unwrapped. An atom compares
+# one attribute with constants. Everything else is opaque: a condition to be evaluated.
 
 MOST_CONJUNCTIONS = 16
 
@@ -165,10 +168,8 @@ def _path(read: Read) -> Path:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Whether two filters contradict each other: no event is true of both.
-#
-# Said only where it follows from what each of them compares single attributes with. What is not understood contradicts
-# nothing, so "no" means "perhaps".
+# Whether two filters contradict each other: no event is true of both. Said only where it follows from what each of them
+# compares single attributes with. What is not understood contradicts nothing, so "no" means "perhaps".
 
 
 def contradict(one: Node, other: Node) -> bool:

@@ -1,4 +1,7 @@
-"""Sight: what routing asks of visibility, which it knows nothing else of."""
+"""Visibility in routing: what is left of those who want an event when it must be visible to them, too.
+
+`VisibilityCheck` is all that routing asks of visibility and knows of it, `VisibleTargets` restricts delivery targets.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +41,9 @@ class VisibilityCheck(Protocol):
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Restriction: what is left of those who want an event when it must be visible to them, too.
-#
-# What is left depends on the tags and the epoch of an event and on those of its bits that anybody asks for. So it is
-# worked out once, and found by a look-up from then on. Neighbours in a log mostly look alike: for them not even that.
+# Restriction of targets. What is left depends on the tags and the epoch of an event and on those of its bits that
+# anybody asks for. So it is worked out once, and found by a look-up from then on. Neighbours in a log mostly look
+# alike: for them not even that.
 
 _MOST_REMEMBERED = 20_000
 _LETTER = DEAD_LETTER.name

@@ -1,7 +1,6 @@
-"""What is different between two scope graphs, and whether anybody may see less by it.
+"""Difference and merge of scope graphs: what changed, whether anybody may see less by it, and three-way merge.
 
-A change *narrows* if there may be an event that somebody saw before and does not see after it. Said with care: whatever
-is not sure to keep everything in sight is called narrowing.
+`diff_scopes` compares two graphs, `merge_scopes` joins what the folder changed with what is in force.
 """
 
 from __future__ import annotations
@@ -12,6 +11,10 @@ from typing import Any, Literal
 
 from situ.scopes.graph import BoundaryFilter, Carriers, Dimension, Scope, ScopeGraph, effective_carriers
 from situ.scopes.json_form import link_as_json, scope_as_json, scopes_as_json, scopes_from_json
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Difference. A change *narrows* if there may be an event that somebody saw before and does not see after it. Said with
+# care: whatever is not sure to keep everything in sight is called narrowing.
 
 Kind = Literal["added", "removed", "changed"]
 
@@ -214,8 +217,8 @@ def _came_and_went(
 # Three scope documents into one: what the folder said before, what is in force, and what the folder says now.
 #
 # Each part of the document is looked at by itself: a membership, a filter, a mode, a right. What only the folder
-# changed is as the folder says, what only somebody else changed while events flow stays. Where both did, and not to
-# the same, that is a conflict. Whether what comes out holds together is for others to check.
+# changed is as the folder says, what only somebody else changed while events flow stays. Where both did, and not to the
+# same, that is a conflict. Whether what comes out holds together is for others to check.
 
 Part = tuple[Any, ...]
 """What a part is called, from outside in."""

@@ -1,9 +1,7 @@
-"""One dimension, compiled: for every tag in use, on which filters it depends what is seen from where.
+"""One dimension of scopes, compiled: for every tag in use, on which filters it depends what is seen from where.
 
-``Up(s, k)`` is the family of going from ``s`` up to ``k``, by rule 2; ``V(s, t)`` that of going from ``s`` up and then
-down to ``t``, by rule 3: what reaches a container of ``t`` and passes down, and what came up to ``t`` itself. Both cost
-a step of :func:`~situ.scopes.filter_sets.through` an edge. When an edge changes, only what begins or ends at its
-member or below is computed again; the rest is taken over.
+`compile_dimension` makes the `DimensionPlan`, `relevant_filters` gives the filters that a stamp must tell of,
+`PossibleVisibility` says whether a client could ever see what is published under a tag set.
 """
 
 from __future__ import annotations
@@ -19,6 +17,12 @@ from situ.scopes.filter_sets import ALWAYS, NEVER, Family, FilterNumbers, bits_o
 from situ.scopes.filters import FilterMeanings
 from situ.scopes.graph import BoundaryFilter, Dimension, Scope, ScopeGraph
 from situ.scopes.rights import may
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``Up(s, k)`` is the family of going from ``s`` up to ``k``, by rule 2; ``V(s, t)`` that of going from ``s`` up and
+# then down to ``t``, by rule 3: what reaches a container of ``t`` and passes down, and what came up to ``t`` itself.
+# Both cost a step of :func:`~situ.scopes.filter_sets.through` an edge. When an edge changes, only what begins or ends
+# at its member or below is computed again; the rest is taken over.
 
 NO_CONSTANTS: Mapping[str, bool] = MappingProxyType({})
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": False}
@@ -226,10 +230,8 @@ def _arrived(
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Which filters matter for what is published under a tag set: those on some way from its scopes, up and down.
-#
-# Whoever may subscribe, now or later, sees an event by such a way, so its stamp need not say anything of other
-# filters.
+# Which filters matter for what is published under a tag set: those on some way from its scopes, up and down. Whoever
+# may subscribe, now or later, sees an event by such a way, so its stamp need not say anything of other filters.
 
 
 def relevant_filters(graph: ScopeGraph, tags: TagSet, numbers: FilterNumbers) -> int:
@@ -261,9 +263,9 @@ def _on_the_way(dimension: Dimension, tag: str) -> set[BoundaryFilter]:
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Whether a client could ever see something that is published under a tag set, whatever it says of itself.
 #
-# It may name one of the scopes that it is in, or ``any`` where it may. In open dimensions everybody may, so only
-# closed ones hide anything: there it takes a scope of the client's own to which the pair is not *never*, or the grant
-# to observe.
+# It may name one of the scopes that it is in, or ``any`` where it may. In open dimensions everybody may, so only closed
+# ones hide anything: there it takes a scope of the client's own to which the pair is not *never*, or the grant to
+# observe.
 #
 # A pair is never if no way leads from the one scope to the other but through filters that no event of the type passes.
 # To know that takes no families: it is enough to go back along the ways from where the client is.

@@ -1,8 +1,7 @@
-"""Epochs: an event is handed over only if it is visible both in the epoch it was stamped in and in the one in force.
+"""Visibility across epochs: of events by their stamps, and of situations by the stamps of all that caused them.
 
-So what is opened later never reaches back to old events, and what is closed covers events on their way, in queues and
-in replays. Filters have one number for good, so old bits can be read; filters that are new since the stamping are
-evaluated on the event itself, if somebody has it, and else count as not true.
+`Epochs` decides by the epoch of the stamp and the one in force, `Meet` is the visibility of a situation,
+`large_families` and `unreached` give warnings about a compiled plan.
 """
 
 from __future__ import annotations
@@ -25,6 +24,12 @@ from situ.scopes.visibility_plan import (
     names_unknown_scope,
     pair_of,
 )
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# An event is handed over only if it is visible both in the epoch it was stamped in and in the one in force. So what is
+# opened later never reaches back to old events, and what is closed covers events on their way, in queues and in
+# replays. Filters have one number for good, so old bits can be read; filters that are new since the stamping are
+# evaluated on the event itself, if somebody has it, and else count as not true.
 
 Evaluate = Callable[[int], int]
 """Which of these filters are TRUE for the event, as bits."""
@@ -116,10 +121,9 @@ class Epochs:
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # The meet: a situation is visible where it is itself, and where everything is that caused it.
 #
-# It carries the stamps of its parts, each once. A part that is a situation brings its own stamp and those of its
-# parts, so whoever sees a situation may see every event inside it. What did not happen has no event to test: of it the
-# stamps of all advertisements count that could have shown it, without a bit, so that only pairs that always hold see
-# it.
+# It carries the stamps of its parts, each once. A part that is a situation brings its own stamp and those of its parts,
+# so whoever sees a situation may see every event inside it. What did not happen has no event to test: of it the stamps
+# of all advertisements count that could have shown it, without a bit, so that only pairs that always hold see it.
 
 MOST_PARTS = 64
 """Beyond so many, parts of one tag set and epoch are merged."""
@@ -225,7 +229,7 @@ def could_reach(
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What is worth a warning once visibility is compiled: too many ways between two tags, situations that reach nobody.
+# Warnings once visibility is compiled: too many ways between two tags, situations that reach nobody.
 
 
 def large_families(plan: VisibilityPlan) -> Iterator[Problem]:

@@ -1,4 +1,8 @@
-"""Ways between two scopes: up, then down, no scope twice; the shortest first, and by name among equally short ones."""
+"""Why an event is visible to a subscription, or why not: as data, as JSON and in words.
+
+`paths_between` finds ways between two scopes, `explain_visibility` explains each dimension, `explained_as_json` and
+`explain_text` show it.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,9 @@ from situ.scopes.graph import BoundaryFilter, Dimension, ScopeGraph
 from situ.scopes.rights import Principal, administers, may
 from situ.scopes.stamp import RootEvent
 from situ.scopes.visibility_plan import number_filters
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Ways between two scopes: up, then down, no scope twice; the shortest first, and by name among equally short ones.
 
 _MOST_LOOKED_AT = 5_000
 """Beginnings of ways that are looked at: graphs may have more ways than anybody could list."""
@@ -105,10 +112,8 @@ def _distances(dimension: Dimension, start: str, end: str, is_open: Open) -> dic
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Why an event is visible to a subscription, or why not: the way it takes in each dimension, and what would help.
-#
-# Data only; :mod:`situ.scopes.explanation` puts it in words. Who lacks the right to know what there is in closed
-# dimensions gets the answer and his own side of it.
+# The explanation as data: the way an event takes in each dimension, and what would help. Who lacks the right to know
+# what there is in closed dimensions gets the answer and his own side of it.
 
 _MOST_OTHERS = 3
 """Further ways that are told of an event that is not visible."""
@@ -391,7 +396,7 @@ def value_of(event: RootEvent, text: str) -> tuple[str, str]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Why an event is visible or not, for programs: what was found in each dimension, with a code for each reason.
+# For programs: what was found in each dimension, with a code for each reason.
 
 
 def explained_as_json(explained: VisibilityExplanation) -> dict[str, Any]:
@@ -448,7 +453,7 @@ def _asked(asked: FilterAnswer) -> dict[str, Any]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Why an event is visible or not, in words: one block a dimension, then the sentence that sums it up.
+# In words: one block a dimension, then the sentence that sums it up.
 
 _NOT = "NOT VISIBLE"
 _WIDEST = 72

@@ -1,8 +1,7 @@
-"""Numbers of filters, and what an event knows of them: its bits.
+"""Numbers of filters, the bits of an event, and families of filter sets: on which filters visibility depends.
 
-Each distinct filter, by its canonical text, has a number that is given once and never to another, so that bits stay
-readable when filters come and go. ``bits`` of an event is an integer with a 1 for each filter that is TRUE for it;
-where integers have 64 bits with a sign, the same is a list of words of 63.
+`FilterNumbers` gives each filter its number for good, `FilterSets` and `NestedFilterSets` are families, which
+`through`, `union` and `product` combine.
 """
 
 from __future__ import annotations
@@ -10,6 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Each distinct filter, by its canonical text, has a number that is given once and never to another, so that bits stay
+# readable when filters come and go. ``bits`` of an event is an integer with a 1 for each filter that is TRUE for it;
+# where integers have 64 bits with a sign, the same is a list of words of 63.
 
 WORD = 63
 """Bits in a word: the sign is left alone."""
@@ -84,15 +88,13 @@ def from_words(words: Sequence[int]) -> int:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Families of filter sets: on which filters it depends whether an event is visible.
-#
-# A filter has a number, a set of filters is an integer with the bits of its numbers, and a family is visible when at
-# least one of its sets is contained in the bits of the event. No set at all is *never*, the empty set is *always*.
-# Filters occur only positively, so a set that contains another adds nothing: families are kept minimal.
+# Families. A filter has a number, a set of filters is an integer with the bits of its numbers, and a family is visible
+# when at least one of its sets is contained in the bits of the event. No set at all is *never*, the empty set is
+# *always*. Filters occur only positively, so a set that contains another adds nothing: families are kept minimal.
 #
 # Diamonds one after the other multiply: a family of more than 64 sets is not written out but kept as the AND and OR
-# that it comes from, parts that are shared written once. Both forms mean the same; nothing but cost depends on which
-# it is.
+# that it comes from, parts that are shared written once. Both forms mean the same; nothing but cost depends on which it
+# is.
 
 MOST_SETS = 64
 """A family of more sets is kept nested."""

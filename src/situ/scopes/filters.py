@@ -1,8 +1,6 @@
-"""Filters at boundaries: what one text means for events of each type, and what it may say at all.
+"""Filters at the boundaries of scopes: what one text means for events of each type, and what it may say at all.
 
-A filter stands between events of all types. For events of one type it is an expression over the attributes of that
-type; what other types have and this one has not is missing there, hence null, and ``type IS T`` is decided. So a text
-has a tree for each type, simplified with all that is known of it. Only true passes: where it counts, null is false.
+`FilterMeanings` gives the tree of a text for each type, `check_filter` and `check_filters` say what is wrong with one.
 """
 
 from __future__ import annotations
@@ -32,6 +30,11 @@ from situ.lang.problems import Problem, nearest
 from situ.lang.types.model import BOOLEAN, STRING, Attribute, Struct, plain
 from situ.lang.types.table import RESERVED_EVENTS, Types, built_in
 from situ.scopes.graph import ScopeGraph
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# A filter stands between events of all types. For events of one type it is an expression over the attributes of that
+# type; what other types have and this one has not is missing there, hence null, and ``type IS T`` is decided. So a text
+# has a tree for each type, simplified with all that is known of it. Only true passes: where it counts, null is false.
 
 Path: TypeAlias = tuple[str, ...]
 Blocked: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
@@ -262,9 +265,8 @@ def _widened(
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Is a text a filter at a boundary? Names that some event type has, nothing that changes by itself, true or false.
-#
-# The problem of the declaration is outside, that of the expression inside as its cause.
+# Checks: names that some event type has, nothing that changes by itself, true or false. The problem of the declaration
+# is outside, that of the expression inside as its cause.
 
 _SELF_CONTAINED = "A filter says the same of an event at any time and place, and needs nothing but the event."
 _CLOCK = "The current time is another one for everybody who asks. `event.time` is the time of the event."

@@ -1,8 +1,7 @@
 """The scope graph: dimensions, scopes in scopes, the filters at their boundaries, and what clients may do there.
 
-Plain data, as checked when it was loaded: every name in it is there, nothing is a member of itself. Edges go from
-member to container. ⊥ and ⊤ are nowhere in it: both are written ``any``, which no scope is called. What a filter means
-for events of a type is :mod:`situ.scopes.filters`; who sees what by all this is decided elsewhere.
+`ScopeGraph` is plain data, `with_places` adds where its filters are written, `effective_carriers` says which zones may
+hold the events of each scope.
 """
 
 from __future__ import annotations
@@ -16,6 +15,11 @@ from situ.lang.catalogue import CARRIERS_APART, NOT_CARRIED
 from situ.lang.problems import Location, Problem
 from situ.lang.tags import NO_TAGS, TagSet
 from situ.lang.types.dependency_order import dependency_order
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The data, as checked when it was loaded: every name in it is there, nothing is a member of itself. Edges go from
+# member to container. ⊥ and ⊤ are nowhere in it: both are written ``any``, which no scope is called. What a filter
+# means for events of a type is :mod:`situ.scopes.filters`.
 
 Right = Literal["observe", "broadcast", "admin"]
 RIGHTS: tuple[Right, ...] = ("observe", "broadcast", "admin")
@@ -235,7 +239,7 @@ def _reached(start: str, following: Callable[[str], tuple[str, ...]]) -> frozens
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Where the filters of a scope graph are written: a graph that came over the bus knows no places, a loaded one does.
+# Where the filters are written: a graph that came over the bus knows no places, a loaded one does.
 
 
 def with_places(graph: ScopeGraph, written: ScopeGraph) -> ScopeGraph:
@@ -273,10 +277,9 @@ def _filter(found: BoundaryFilter | None, there: BoundaryFilter | None) -> Bound
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Carriers: the zones that may hold the events of a scope.
-#
-# A scope lists them itself; else it has those that its containers have in common, and at the top all zones. A scope
-# and one that it is in need a zone in common, or no event could ever go from one to the other.
+# Carriers: the zones that may hold the events of a scope. A scope lists them itself; else it has those that its
+# containers have in common, and at the top all zones. A scope and one that it is in need a zone in common, or no event
+# could ever go from one to the other.
 
 Carriers: TypeAlias = frozenset[str] | None
 """Zones; None: every zone there is."""

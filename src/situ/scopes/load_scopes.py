@@ -1,6 +1,6 @@
-"""Does a scope graph hold together? Names that are there, no scope inside itself, carriers that meet, grants that hold.
+"""``scopes.yaml`` → the scope graph, or everything that is wrong with it, each problem at its place.
 
-The same for a document and for a graph that was changed: places are known for what a document wrote.
+`check_graph` checks whether a graph holds together, `load_scopes` reads the document and checks it.
 """
 
 from __future__ import annotations
@@ -44,6 +44,10 @@ from situ.scopes.graph import (
 )
 from situ.scopes.json_form import sorted_grants, sorted_releases
 from situ.scopes.rights import TagRequest, check_tags, may, unknown_dimension, unknown_scope
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Does a scope graph hold together? Names that are there, no scope inside itself, carriers that meet, grants that hold.
+# The same for a document and for a graph that was changed: places are known for what a document wrote.
 
 Place = tuple[str, ...]
 """What stands at a place: a path of names, such as ``("in", dimension, scope, container)``."""
@@ -253,7 +257,7 @@ def _only(scope: Scope, containers: Collection[str]) -> Scope:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# ``scopes.yaml`` → the scope graph, or everything that is wrong with it, each problem at its place.
+# The document.
 
 KEYS = ("dimensions", "clients", "policies", "grants", "releases")
 DIMENSION_KEYS = ("mode", "scopes")

@@ -1,6 +1,7 @@
-"""The operations by which scopes are changed while events flow: plain data, carried out elsewhere.
+"""Operations by which scopes are changed while events flow, and their JSON form.
 
-Each says how things shall be, not how they become so: doing it again changes nothing.
+An `Operation` is plain data, carried out by :mod:`situ.scopes.change`; `operation_as_json` and `operation_from_json`
+are how operations travel and how the audit record keeps them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from typing import Any, Literal, get_args
 
 from situ.scopes.graph import RIGHTS, Grant, Right, ScopeGraph
 from situ.scopes.json_form import scopes_as_json, scopes_from_json
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Each operation says how things shall be, not how they become so: doing it again changes nothing.
 
 Side = Literal["output", "input"]
 
@@ -130,9 +134,7 @@ Operation = (
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Operations on scopes as plain JSON values, and back: how they travel, and how the audit record keeps what was asked.
-#
-# Reading back checks the form only; whether an operation can be carried out is :mod:`situ.scopes.change`.
+# Operations as plain JSON values, and back. Reading back checks the form only.
 
 _VERBS: Mapping[type, str] = {
     JoinScope: "join",

@@ -1,10 +1,7 @@
-"""The stamps of what a situation comes from, as text: what a row and a line of the log carry.
+"""Stamps of what a situation comes from, as text, and the numbers of filters and tag sets that stamps are made of.
 
-``3.41.1f`` is a tag set by its number, an epoch and bits in hexadecimal; dimensions in which it was released follow,
-``3.41.1f.geography+network``; ``;`` stands between them. They are in one order, so equal parts are equal texts.
-
-Behind a ``|`` may stand what a release took out of the event, as JSON in base64: the log is where operators look it up,
-and nothing of this text ever leaves it.
+`write_parts` and `read_parts` are the text that a row and a line of the log carry, `StampNumbers` gives numbers that
+outlive versions of the deployment.
 """
 
 from __future__ import annotations
@@ -23,6 +20,13 @@ from situ.scopes.epochs import MOST_PARTS
 from situ.scopes.filter_sets import NO_NUMBERS, FilterNumbers
 from situ.scopes.graph import ScopeGraph
 from situ.scopes.visibility_plan import number_filters
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ``3.41.1f`` is a tag set by its number, an epoch and bits in hexadecimal; dimensions in which it was released follow,
+# ``3.41.1f.geography+network``; ``;`` stands between them. They are in one order, so equal parts are equal texts.
+#
+# Behind a ``|`` may stand what a release took out of the event, as JSON in base64: the log is where operators look it
+# up, and nothing of this text ever leaves it.
 
 _WITHHELD = "|"
 
@@ -96,11 +100,10 @@ def _read_part(text: str) -> StampPart:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Numbers that outlive versions: those of filters and of tag sets, which stamps of events are made of.
-#
-# A number is given once and never to anything else, so that a stamp can be read as long as there are events that have
-# it. The registry keeps them and carries them from version to version; what was made from a folder numbers by itself.
-# With them goes the secret by which numbers are sealed that clients get to see (:mod:`situ.event.seal`).
+# Numbers of filters and of tag sets. A number is given once and never to anything else, so that a stamp can be read as
+# long as there are events that have it. The registry keeps them and carries them from version to version; what was made
+# from a folder numbers by itself. With them goes the secret by which numbers are sealed that clients get to see
+# (:mod:`situ.event.seal`).
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
-"""The plan: of each advertised and each subscribed tag set, whether the one is visible to the other, and by what.
+"""The visibility plan: for each advertised and each subscribed tag set, whether the one is visible to the other.
 
-Plain data that both engines run and that is the same for both. A pair is *never*, *always*, or *depends* on the filters
-that an event passes: then every one of its families must hold, one for each dimension that is not settled.
+`VisibilityPlan` holds a `TagSetPair` for every two tag sets, `compare_pairs` says whether a change narrows one,
+`compile_visibility` makes the plan of a scope graph.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ from situ.scopes.filter_sets import (
     suppose,
 )
 from situ.scopes.graph import ScopeGraph
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Plain data that both engines run and that is the same for both. A pair is *never*, *always*, or *depends* on the
+# filters that an event passes: then every one of its families must hold, one for each dimension that is not settled.
 
 
 class Verdict(Enum):
@@ -137,10 +141,9 @@ class VisibilityPlan:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Two decisions between the same sides, before and after a change: do fewer events pass, or more?
-#
-# Filters are compared by their texts alone: whether one condition follows from another is not looked at. So a decision
-# by another filter is neither narrower nor wider, but another one.
+# Two decisions between the same sides, before and after a change: do fewer events pass, or more? Filters are compared
+# by their texts alone: whether one condition follows from another is not looked at. So a decision by another filter is
+# neither narrower nor wider, but another one.
 
 
 class VisibilityShift(Enum):
@@ -178,10 +181,8 @@ def _family_follows(one: Family, other: Family) -> bool:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Compiling: scope graph and tag sets in, plan out; what a change did not touch is taken over from the plan before.
-#
-# A pair is the AND over all dimensions, each by the table that says what a scope, ``any`` and nothing mean to each
-# other.
+# Compilation: what a change did not touch is taken over from the plan before. A pair is the AND over all dimensions,
+# each by the table that says what a scope, ``any`` and nothing mean to each other.
 
 
 def number_filters(graph: ScopeGraph, numbers: FilterNumbers) -> FilterNumbers:

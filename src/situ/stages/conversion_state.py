@@ -1,12 +1,7 @@
-"""References by key: what was said last, and what was said at a time, within bounds.
+"""State of conversions: references to other events, and results of Python functions.
 
-A reference is a row with the time it is of. They come in any order; asked for a time, the latest one not later than it
-is found, of those that have come. Nothing here knows events or expressions. Bounds:
-
-- of each key, those younger than ``history`` before its latest, and the one that was valid then; ``MOST`` at most;
-- a key whose latest is older than ``ttl`` before the latest of all keys is forgotten, and no reference serves an event
-  that is more than ``ttl`` later than it;
-- ``most`` keys; the one that was not used for longest goes first. A key is used when a reference comes or is found.
+`VersionedStore` keeps references by key and time within the bounds that stand before it, `ConversionMemory` what the
+functions of contexts remember of root events, `PythonFunctions` calls functions of Python for many events at once.
 """
 
 from __future__ import annotations
@@ -40,6 +35,16 @@ from situ.lang.types.json_codec import decoder, encoder
 from situ.lang.types.model import Type, is_subtype
 from situ.lang.types.scalars import example
 from situ.lang.types.table import Types
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# References by key: what was said last, and what was said at a time, within bounds. A reference is a row with the time
+# it is of. They come in any order; asked for a time, the latest one not later than it is found, of those that have
+# come. Nothing here knows events or expressions. Bounds:
+#
+# - of each key, those younger than ``history`` before its latest, and the one that was valid then; ``MOST`` at most;
+# - a key whose latest is older than ``ttl`` before the latest of all keys is forgotten, and no reference serves an
+#   event that is more than ``ttl`` later than it;
+# - ``most`` keys; the one that was not used for longest goes first. A key is used when a reference comes or is found.
 
 T = TypeVar("T")
 
@@ -141,11 +146,9 @@ class VersionedStore(Generic[T]):
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What conversions remember of other events: references, by what a function declares as its ``state``.
-#
-# Root events are noted as they pass; conversions ask by key and time. Functions that declare the same share what is
-# remembered, in whatever context they are. What a root event says is read here; what is kept how long is
-# :mod:`situ.stages.conversion_state`.
+# What conversions remember of other events: references, by what a function declares as its ``state``. Root events are
+# noted as they pass; conversions ask by key and time. Functions that declare the same share what is remembered, in
+# whatever context they are.
 
 _encode = msgspec.json.Encoder().encode
 _FIRST = datetime(1, 1, 1, tzinfo=UTC)
@@ -367,11 +370,11 @@ def _key(value: Any) -> str:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Functions of Python at work: called for many events at once, and what they gave kept until those are converted.
+# Functions of Python: called for many events at once, and what they gave kept until those are converted.
 #
-# An expression asks for the result for one value. Before a batch is converted it is gone through once to find out
-# which values will be asked for; then each function is called with all of them, and every question is answered from
-# what it gave. A call that fails is narrowed down to the values that make it fail.
+# An expression asks for the result for one value. Before a batch is converted it is gone through once to find out which
+# values will be asked for; then each function is called with all of them, and every question is answered from what it
+# gave. A call that fails is narrowed down to the values that make it fail.
 
 _LONGEST_SHOWN = 80
 _modules: dict[str, ModuleType] = {}

@@ -1,4 +1,8 @@
-"""Stage deliver: events with their addressees → messages, a group's or a client's together."""
+"""Stage deliver: events with their addressees → messages, a group's or a client's together.
+
+`durable` and `live` make the messages of some rows, `DeliveryBatcher` those of a whole task, cut to the size that a
+message may have.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +39,9 @@ def live(worded: ConvertedDeliveries, plan: Plan) -> list[Message]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Stage deliver: events with their addressees → messages, a group's or a client's together.
-#
-# Events of one addressee are put together over all messages of a task, up to the size a message may have. The id of a
-# message is made of the group and the first position in it, so a repeated batch stores nothing twice.
+# Deliveries of a task. Events of one addressee are put together over all messages of a task, up to the size a message
+# may have. The id of a message is made of the group and the first position in it, so a repeated batch stores nothing
+# twice.
 
 Packed = Callable[[Message, str, Sequence[Row]], None]
 """Takes a message that is about to be stored for the readers of a group, and the events in it."""

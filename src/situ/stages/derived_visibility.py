@@ -1,9 +1,7 @@
-"""Releases: an administrator lets situations of a policy go further than what they come from may be seen.
+"""Visibility of what policies derive: releases of situations, and what counts for tables and for absences.
 
-In the dimensions that are named only the situation's own tags count. So that nothing else gets out by that, no event is
-inside any more, and of attributes only those are left that are to be kept. What is released says so, in the attribute
-``released`` of its envelope. Requests for actions are not released: whoever does them needs all of what they say. What
-was taken out stays in the log, beside the stamps, for operators.
+`Releases` and `released_situation` let situations go further than what they come from, `check_releases` checks the
+declarations, `NonEventStamps` gives the stamps of what policies use beside events.
 """
 
 from __future__ import annotations
@@ -37,6 +35,13 @@ from situ.stages.visibility import EventVisibility
 
 if TYPE_CHECKING:
     from situ.stages.detect.detection_plan import DetectionPlan, PolicyRuntime
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Releases: an administrator lets situations of a policy go further than what they come from may be seen. In the
+# dimensions that are named only the situation's own tags count. So that nothing else gets out by that, no event is
+# inside any more, and of attributes only those are left that are to be kept. What is released says so, in the attribute
+# ``released`` of its envelope. Requests for actions are not released: whoever does them needs all of what they say.
+# What was taken out stays in the log, beside the stamps, for operators.
 
 
 RELEASED = "released"
@@ -175,7 +180,7 @@ def _attributes(deployment: Deployment, type: str) -> Mapping[str, bool]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What counts for that which policies use beside events: rows of tables, and that something did not happen.
+# What policies use beside events: rows of tables, and that something did not happen.
 #
 # A row was stamped by nobody: it has the tags of its source and passes no filter. Of what did not happen there is no
 # event to test either: every tag set counts under which the policy could have seen one, with the bits of those filters

@@ -1,8 +1,7 @@
-"""Why something is visible to a subscription, or not: in the epoch it was stamped in, in the one in force, and part by
-part.
+"""Why something is visible to a subscription, or not: in both epochs and part by part, as data, in words and as JSON.
 
-Explains what :mod:`situ.stages.visibility` decides, by the same stamps: a filter was true if the stamp says so. The
-event, where it is at hand, says why the others were not. Finding events, and who may ask, is for others.
+`explain_row` explains an event of the log, `explain_sample` one that was made up, `explanation_lines` and
+`explanation_as_json` show the answer. Finding events, and who may ask, is for others.
 """
 
 from __future__ import annotations
@@ -34,6 +33,10 @@ from situ.scopes.rights import Principal
 from situ.scopes.stamp import RootEvent
 from situ.scopes.stamp_codec import StampPart, read_parts
 from situ.stages.visibility import EventVisibility
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Explains what :mod:`situ.stages.visibility` decides, by the same stamps: a filter was true if the stamp says so. The
+# event, where it is at hand, says why the others were not.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +192,7 @@ def _root_event(seeing: EventVisibility, row: Row) -> RootEvent | None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Why something is visible to a subscription or not, in words and as JSON: both epochs, every dimension, every part.
+# The answer in words and as JSON: both epochs, every dimension, every part.
 
 _MOST_PARTS = 20
 

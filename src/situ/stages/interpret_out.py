@@ -1,7 +1,7 @@
-"""What a subscription asks of an event only after routing, because Python or memory has a say in it.
+"""Stage interpret out: deliveries in the terms of those who get them, and late filters.
 
-The parts of a filter that need neither are asked of root events by the index, and route; this decides about what they
-let through.
+`LateFilter` decides what Python or memory has a say in, `DeliveryConversion` puts each event in the terms of a context
+once, `prefetch_inbound` and `prefetch_outbound` call Python functions for a whole batch before it is converted.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ from situ.stages.conversion_state import Held, PythonFunctions
 if TYPE_CHECKING:
     from situ.routing.routing_table import RoutedRows, RoutingTable
 
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What a subscription asks of an event only after routing, because Python or memory has a say in it. The parts of a
+# filter that need neither are asked of root events by the index, and route; this decides about what they let through.
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LateFilter:
@@ -64,9 +68,7 @@ class LateFilter:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Deliveries in the terms of those who get them: each event is put in the terms of a context once.
-#
-# Which events are wanted was decided by routing, but for filters that had to wait for what Python or memory gives.
+# Deliveries. Which events are wanted was decided by routing, but for late filters.
 
 FEW = 8
 """Events below this number are converted one by one: to see which belong together costs more than it saves."""
@@ -390,9 +392,8 @@ def context_of(client: str, names: str, routing: RoutingTable) -> str:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Which values Python functions will be asked for by a batch of events, found out before it is converted.
-#
-# What converts and decides is run once for nothing but that; see :mod:`situ.stages.conversion_state`.
+# Which values Python functions will be asked for by a batch of events, found out before it is converted. What converts
+# and decides is run once for nothing but that; see :mod:`situ.stages.conversion_state`.
 
 _NO_PREFETCH = nullcontext()
 

@@ -1,7 +1,7 @@
-"""What advertisements promise of their events beside the type: filters, decided as those of subscriptions are.
+"""The plan of a deployment, compiled once for all engines, and the stages decode, interpret, stamp and route.
 
-A filter in the terms of a context asks of root events what a subscription there would ask. One that nobody can decide,
-because the context does not see its own events, is true for none: what cannot be held to a promise is not let in.
+`AdvertisementFilters` decides what advertisements promise, `compile_plan` makes a `Plan`, the functions behind it are
+the stages, each over rows and a plan.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ from situ.stages.interpret_out import ConvertedDeliveries
 from situ.stages.shape import ShapePlan
 from situ.stages.type_visibility import TypeVisibility, redact_hidden_types
 from situ.stages.visibility import EventVisibility
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What advertisements promise of their events beside the type: filters, decided as those of subscriptions are. A filter
+# in the terms of a context asks of root events what a subscription there would ask. One that nobody can decide, because
+# the context does not see its own events, is true for none: what cannot be held to a promise is not let in.
 
 
 class AdvertisementFilters:
@@ -93,9 +98,7 @@ class AdvertisementFilters:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The plan of a deployment: what the stages of every engine need of it, compiled once.
-#
-# The same plan for all engines: they differ in where it runs, not in what it says.
+# The plan. It is the same for all engines: they differ in where it runs, not in what it says.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,9 +234,8 @@ def interpret_out(rows: Sequence[Row], lines: Sequence[bytes], routed: RoutedRow
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Stage stamp: each row gets the advertisement it was published under, or is no event of its client's.
-#
-# Where there are scopes it learns what it must know of its own visibility, too.
+# Stage stamp: each row gets the advertisement it was published under, or is no event of its client's. Where there are
+# scopes it learns what it must know of its own visibility, too.
 
 
 def stamp(rows: Iterable[Row | BadRow], plan: Plan, *, own: bool = False) -> tuple[list[Row], list[BadRow]]:

@@ -1,6 +1,7 @@
-"""Logs, read in the terms of now. What was put into the root log before a type of root was replaced goes through the
-same functions as what comes in from those who know the old type only; what waits in the ingress stream says in whose
-terms it is, and which deployment knew them.
+"""Stage root log: messages of the root log and dead letters, made and read, and the ingress stream in the terms of now.
+
+`upgrade_message` and `ingress_rows` read what is stored, `dead_letter_line` makes the line of a dead letter,
+`root_message` and `dead_letters` make messages, `place` gives stored events their positions.
 """
 
 from __future__ import annotations
@@ -44,6 +45,11 @@ from situ.stages.decode import texts_of
 from situ.stages.interpret import Interpretation
 from situ.stages.plan import Plan
 from situ.stages.visibility import NOBODYS
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Logs, read in the terms of now. What was put into the root log before a type of root was replaced goes through the
+# same functions as what comes in from those who know the old type only; what waits in the ingress stream says in whose
+# terms it is, and which deployment knew them.
 
 Former = Callable[[int], Interpretation | None]
 """What contexts did in the deployment of this version; None if nobody knows any more."""
@@ -153,9 +159,8 @@ def dead_letter_line(bad: BadRow, now: int, plan: Plan) -> bytes:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Stage root log: the good events of a message, as a message of the log; and those that are not, as dead letters.
-#
-# The message keeps the id it came under, so sent again it is stored once, whatever is made of it by then.
+# The good events of a message, as a message of the log; and those that are not, as dead letters. The message keeps the
+# id it came under, so sent again it is stored once, whatever is made of it by then.
 
 
 def root_message(rows: Sequence[Row], lines: Sequence[bytes], id: str, router: str, plan: Plan) -> Message:

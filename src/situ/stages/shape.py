@@ -1,4 +1,8 @@
-"""The shapes of a plan: what is done to the events of which subscriptions, and what filters read of their data."""
+"""Stage shape: what is done to the events of single subscriptions, behind routing and before they get their terms.
+
+`ShapePlan` says what is done for whom under one plan, `ShapeState` is what the filters of an engine remember, and
+shapes deliveries.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +33,9 @@ from situ.stages.interpret_out import ConvertedDeliveries
 
 if TYPE_CHECKING:
     from situ.stages.plan import Plan
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The shapes of a plan: what is done to the events of which subscriptions, and what filters read of their data.
 
 
 _MICROSECOND = timedelta(microseconds=1)
@@ -113,8 +120,6 @@ def put_number(types: Types, row: Row, attribute: str, number: float) -> bytes:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Stage shape: what is done to the events of single subscriptions, behind routing and before they get their terms.
-#
 # What the filters of an engine remember; or those of a share of its clients. Rows come with their deliveries, and what
 # is left of these goes on, with those of events that have waited; these stand before the others. Dead letters do not
 # come here: they are told as they are.

@@ -1,7 +1,7 @@
-"""Which types a client is shown: those of which it could ever see an event, and those that it publishes itself.
+"""Which types a client is shown, and what is kept from it of those that it is not shown.
 
-What nobody could show it, it need not know of. Types of Situ's own are known to everybody; so is, of a type that is
-shown, everything above it. Without closed dimensions nothing is hidden.
+`TypeVisibility` says which types there are for a client, `is_context_withheld` which contexts it may not choose,
+`redact_hidden_types` what dead letters tell of hidden types.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ from situ.routing.model import ROOT, Subscription
 from situ.scopes.dimension_plan import PossibleVisibility
 from situ.scopes.filters import FilterMeanings
 from situ.stages.interpret import Interpretation, looks_up, remembers
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# A client is shown the types of which it could ever see an event, and those that it publishes itself. What nobody could
+# show it, it need not know of. Types of Situ's own are known to everybody; so is, of a type that is shown, everything
+# above it. Without closed dimensions nothing is hidden.
 
 _SUGGESTED = frozenset({"nearest", "known", "fitting"})
 """Parameters of problems that name what the client did not name."""
@@ -218,7 +223,6 @@ def _with_those_above(types: Types, names: Iterable[str]) -> Iterator[str]:
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # What does not exist for a client among closed dimensions: types that it is not shown, contexts that would show more.
-#
 # Of an event of such a type it is told that there is no such type. Else whoever guesses the name of a type would be
 # told by dead letters what it is made of.
 

@@ -1,6 +1,7 @@
-"""Which filters are true for a row: one generated function for each type and choice of filters.
+"""Visibility of events: stamps what comes in, and says to whom what was stamped may be handed.
 
-Only what the filters ask for is read, of the envelope and of the data, and nothing at all where the type alone decides.
+`bits_function` says which filters are true for a row, `EventVisibility` stamps rows and decides by the epoch of the
+stamp and the one in force. The same for all engines.
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ from situ.scopes.graph import NO_SCOPES, ScopeGraph
 from situ.scopes.stamp import runnable
 from situ.scopes.stamp_codec import read_parts, stamps_in
 from situ.scopes.visibility_plan import VisibilityPlan, compile_visibility
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Which filters are true for a row: one generated function for each type and choice of filters. Only what the filters
+# ask for is read, of the envelope and of the data, and nothing at all where the type alone decides.
 
 Bits: TypeAlias = int | Callable[[Row], int]
 """Those for all rows of a type, where the type alone decides; else a function of the row."""
@@ -109,14 +114,13 @@ def _one_by_one(asked: Sequence[_Asked]) -> _Many:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Visibility at work: stamps what comes in, and says to whom what was stamped may be handed.
+# Stamps and decisions. An event is handed over only if it is visible in the epoch it was stamped in and in the one in
+# force. In the same epoch that is one look at the plan. For an older one there is the plan of its scopes, and filters
+# that are new since then are evaluated on the event itself. Of an epoch or a tag set that nobody knows any more nothing
+# is visible.
 #
-# An event is handed over only if it is visible in the epoch it was stamped in and in the one in force. In the same
-# epoch that is one look at the plan. For an older one there is the plan of its scopes, and filters that are new since
-# then are evaluated on the event itself. Of an epoch or a tag set that nobody knows any more nothing is visible.
-#
-# The same for all engines. Scopes of past epochs are fetched by whoever has a bus: :meth:`Seeing.missing` says which,
-# and where there is time to wait, ``load`` gets them.
+# Scopes of past epochs are fetched by whoever has a bus: :meth:`EventVisibility.missing` says which, and where there is
+# time to wait, ``load`` gets them.
 
 Load = Callable[[int], ScopeGraph | None]
 
@@ -382,6 +386,7 @@ def _epoch(deployment: Deployment, before: EventVisibility | None) -> int:
 
 
 def _latest(of_epochs: Mapping[int, _T]) -> dict[int, _T]:
+    # Epochs that no registry numbered count down from -1.
     latest = sorted(of_epochs, key=abs)[-_MOST_EPOCHS:]
     return {epoch: of_epochs[epoch] for epoch in latest}
 

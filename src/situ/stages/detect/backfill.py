@@ -1,7 +1,7 @@
-"""Policies over what the log holds already: its messages in portions, as an engine would have got them.
+"""Back-fill: a policy that is new begins with what the log holds since an instant, and goes on from there.
 
-The clock is that of the log, which says when each message came: on its way into the log it is not late yet. What
-policies look back on is taken, too, from before the time that counts.
+`LogPortions` gathers messages of the log for each step, `Backfill` runs policies over them, `start_from_backfill` gives
+where these policies go on from and what is told of the past.
 """
 
 from __future__ import annotations
@@ -25,6 +25,11 @@ from situ.policies.watermark import SourceTimes
 from situ.stages.detect.detection_plan import NOTHING_HIDDEN, DetectionPlan
 from situ.stages.detect.progress import DetectionProgress
 from situ.stages.detect.step import PolicyReader
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Messages of the log in portions, as an engine would have got them. The clock is that of the log, which says when each
+# message came: on its way into the log it is not late yet. What policies look back on is taken, too, from before the
+# time that counts.
 
 _MICROSECOND = timedelta(microseconds=1)
 _LONGEST, _SHORTEST = 1_000_000, 50_000
@@ -79,11 +84,10 @@ def lookback(detecting: DetectionPlan) -> int:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Back-fill: a policy that is new begins with what the log holds since an instant, and goes on from there.
-#
-# What it finds there is told like everything else, except what the log says already; a kernel remembers afterwards
-# what it would, had the policy been at work. Buckets can be filled apart: all of them see all of the log, so they
-# agree on how far it is settled, and detections need not come in the order of the log to become situations.
+# Policies over the past. What one finds there is told like everything else, except what the log says already; a kernel
+# remembers afterwards what it would, had the policy been at work. Buckets can be filled apart: all of them see all of
+# the log, so they agree on how far it is settled, and detections need not come in the order of the log to become
+# situations.
 #
 # The log does not say how far a policy was that published what another reads. So one that others feed takes in all of
 # the past before it decides anything, and then no more than these have decided by now: their events stand late in the

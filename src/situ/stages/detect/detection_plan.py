@@ -1,4 +1,8 @@
-"""Events that policies do not see: where they are in the log, by what policies read as. Rows of them are left out."""
+"""The detection plan: the policies of a deployment, compiled for all engines, and the tables and events that they see.
+
+`visible_rows` leaves out events that a policy does not see, `InstanceTables` makes instances of rows of tables,
+`DetectionPlan` holds enrichment, decoder and kernels of all policies.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +38,9 @@ from situ.policies.watermark import SourceTimeouts
 from situ.settings.model import Defaults
 from situ.sources.model import Push, Source
 from situ.sources.table import Keyed, Table
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Events that policies do not see: where they are in the log, by what policies read as. Rows of them are left out.
 
 Positions = np.ndarray[tuple[int], np.dtype[np.int64]]
 Hidden = Mapping[TagSet, Positions]
@@ -152,10 +159,8 @@ def _identity(source: Source, row: Mapping[str, Any]) -> str | None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The policies of a deployment, compiled: what enrichment makes rows of, and what each policy does with them.
-#
-# The same for all engines. What is remembered from step to step is not here: states of kernels are values, and the
-# rest is :mod:`situ.stages.detect.progress`.
+# The plan: what enrichment makes rows of, and what each policy does with them. What is remembered from step to step is
+# not here: states of kernels are values, and the rest is :mod:`situ.stages.detect.progress`.
 
 _MICROSECOND = timedelta(microseconds=1)
 

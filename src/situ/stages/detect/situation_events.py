@@ -1,12 +1,7 @@
-"""The meet: who may see situations. Each carries the stamps of everything that it comes from.
+"""Situations → messages of their policies: who may see them, what they say, and counts of what detection came to.
 
-Stamps do not go through kernels. A detection names its causes by where they are in the root log, and there their stamps
-are; so what a situation comes from is put together when it is told. It counts for all that is told of a situation what
-any of its detections came from: a later one says when the first was. That is remembered with the situation, since the
-log forgets.
-
-Before a detection counts, all that it comes from must be visible to what its policy reads as, in the epoch in force:
-what a policy remembers it may have seen under other scopes. The same for all engines.
+`SituationMeet` puts the stamps of a situation together, `situation_messages` makes the messages, `DetectionCounts` and
+`DetectionStatus` are what engines report. The same for all engines.
 """
 
 from __future__ import annotations
@@ -39,6 +34,17 @@ from situ.stages.derived_visibility import (
 from situ.stages.detect.detection_plan import DetectionPlan, PolicyRuntime
 from situ.stages.detect.progress import DetectionProgress
 from situ.stages.visibility import NOBODYS, EventVisibility
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The meet: who may see situations. Each carries the stamps of everything that it comes from.
+#
+# Stamps do not go through kernels. A detection names its causes by where they are in the root log, and there their
+# stamps are; so what a situation comes from is put together when it is told. It counts for all that is told of a
+# situation what any of its detections came from: a later one says when the first was. That is remembered with the
+# situation, since the log forgets.
+#
+# Before a detection counts, all that it comes from must be visible to what its policy reads as, in the epoch in force:
+# what a policy remembers it may have seen under other scopes.
 
 UNSTAMPED = StampPart(0, 0, 0)
 """Stands for what a situation came from before there were scopes: it is for those who name none."""
@@ -152,10 +158,8 @@ def _of_causes(positions: Iterable[int], causes: Mapping[int, Row]) -> Iterator[
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What happened to situations → messages of their policies, which are clients like others.
-#
-# Pure: the same transitions give the same events with the same ids, numbered alike. A policy's events of one step are
-# one message, or as few as fit the bus.
+# Messages of policies, which are clients like others. Pure: the same transitions give the same events with the same
+# ids, numbered alike. A policy's events of one step are one message, or as few as fit the bus.
 
 _MOST_BYTES = 256 * 1024
 
@@ -354,9 +358,8 @@ def _fitting(lines: Sequence[bytes]) -> Iterator[list[bytes]]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What detection has come to so far: counts by policy and by push source, and what was odd, with an example of each.
-#
-# The same for all engines; parts that were counted elsewhere are added up. Nothing is decided by it.
+# Counts by policy and by push source, and what was odd, with an example of each. Parts that were counted elsewhere are
+# added up. Nothing is decided by it.
 
 
 @dataclass(frozen=True, slots=True)

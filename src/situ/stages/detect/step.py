@@ -1,8 +1,7 @@
-"""What policies see: of the events of the log those that are visible to what they read as, in both epochs.
+"""One step of detection: observations in, what happened to situations out.
 
-What is not visible to a policy is left out before it remembers anything of it, does not tell it how far its sources
-are, and is not late for it. All that is worked out once for policies that read alike, and only of types that policies
-listen to. The same for all engines; without scopes there is nothing of this.
+`PolicyReader` says what policies see of the events of the log, `work` takes observations in, `decide` settles what
+becomes of situations; `step_safely` and `detections_safely` leave out what makes a policy fail.
 """
 
 from __future__ import annotations
@@ -38,6 +37,12 @@ from situ.routing.visibility import VisibilityKey
 from situ.stages.detect.detection_plan import NOTHING_HIDDEN, DetectionPlan, Hidden, partial_source_key, visible_rows
 from situ.stages.detect.progress import Arrived, DetectionProgress, last_of
 from situ.stages.visibility import EventVisibility
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What policies see: of the events of the log those that are visible to what they read as, in both epochs. What is not
+# visible to a policy is left out before it remembers anything of it, does not tell it how far its sources are, and is
+# not late for it. All that is worked out once for policies that read alike, and only of types that policies listen to.
+# Without scopes there is nothing of this.
 
 _MOST_REMEMBERED = 10_000
 
@@ -165,9 +170,8 @@ def _instant(text: str) -> int:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# One step of detection, all in one place: observations in, what happened to situations out.
-#
-# Where policies are worked in several partitions, an engine does the parts of this where they belong.
+# The step, all in one place. Where policies are worked in several partitions, an engine does the parts of this where
+# they belong.
 
 STAGE = "detect"
 States = Mapping[str, KernelState]
