@@ -1,4 +1,16 @@
-"""What is declared right now, versioned and stored; hands out deployment snapshots and changes."""
+"""What is declared right now, versioned and stored; hands out deployment snapshots and changes.
+
+It owns the database with every version since the first, who changed what, who is let in, how changes are proposed and
+checked, the copies of deployments on the bus, which engines are alive and what they have adopted, and what a run
+reports of itself. It reads declarations with the loaders of their parts. It must not know routers, engines, clients or
+commands.
+
+Front door: the names below (Registry, open_registry, Applied, Declared, Object, Key, Kind, KINDS, Version, Recorded,
+Principals, Admitted, current_user), `snapshots` (fetch_deployment, publish_deployment, watch_deployments,
+restore_deployments, keep_published, engine_alive, report_adopted, wait_adopted, fetch_scopes), `run_metrics`
+(RunMetrics, decode_metrics, detection_metrics), `past_scopes` (learn_epochs, learn_stored), `object_files`
+(declared_in, as_yaml), `objects` (key_of), `changes` (why_suspended), `store` (Epoch).
+"""
 
 from typing import TYPE_CHECKING, Any
 
