@@ -154,7 +154,9 @@ _AT_ONCE = 0.2
 """Seconds before it is begun again the first time; four times as long each time."""
 _LONG_AGO = 600.0
 """Seconds after which a failure has nothing to do with the next one."""
-_FORESEEN = re.compile(r"situ\.errors\.SituError: (?:\S+: )?[BDN]\d{3} ")
+_OURS = f"{SituError.__module__}.{SituError.__qualname__}"
+"""How tracebacks of Python workers, which come as text, name our errors."""
+_FORESEEN = re.compile(rf"{re.escape(_OURS)}: (?:\S+: )?[BDN]\d{{3}} ")
 """Bus, database of the registry and engine: to begin at once again does not help."""
 _ABOUT = "=== Streaming Query ==="
 _BEGINS = "Traceback (most recent call last):"
@@ -317,7 +319,7 @@ def _await_interrupt() -> None:
 def _reason(error: Exception) -> str:
     """The line that says most: a code of ours, else what was raised last, else the first."""
     lines = [line for line in str(error).partition(_ABOUT)[0].splitlines() if line.strip()]
-    codes = [line for line in lines if line.startswith("situ.lang.problems.SituError")]
+    codes = [line for line in lines if line.startswith(_OURS)]
     raised = [line for line in lines if _RAISED.match(line)]
     if not isinstance(error, PySparkException):
         codes = [f"{type(error).__name__}: {error}"]
