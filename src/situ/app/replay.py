@@ -244,7 +244,7 @@ async def replay_on_spark(
     last: int,
     tables: Mapping[str, Table] = MappingProxyType({}),
 ) -> AsyncIterator[list[ReplayedDelivery]]:
-    """The same by the pipeline: what a subscription gets of one client is in the order of the log."""
+    """The same on Spark: what a subscription gets of one client is in the order of the log."""
     rows = await asyncio.to_thread(_open, folder, settings, address, version, first, last, tables)
     try:
         while chunk := await asyncio.to_thread(_some, rows):

@@ -110,7 +110,7 @@ _STOP, _STOP_WITHOUT_BUS = 60.0, 3.0  # seconds for each part of the run to end
 
 
 class RunProcess:
-    """``async with Running(folder, deployment) as run`` is up, and goes down in order when the block ends.
+    """``async with RunProcess(folder, deployment) as run`` is up, and goes down in order when the block ends.
 
     ``deployment`` is what a check of the folder gave, ``digests`` are those of the files it read.
     :class:`SituError` with P120 if the folder is in use, with B-codes if there is no bus, with N-codes if the engine

@@ -69,7 +69,7 @@ class LoopThread:
 
 
 class Handled(Protocol[H_co]):
-    """Something of a node that has calls of its own."""
+    """Something of a client that has calls of its own."""
 
     @property
     def _loop(self) -> LoopThread: ...

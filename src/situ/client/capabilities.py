@@ -86,7 +86,7 @@ class RegisteredProfile:
 
 
 class CapabilityHandler(QualityRegistrations[RegisteredProfile, Advice | Usage]):
-    """The capability profiles of one client, by event type: ``node.capabilities``."""
+    """The capability profiles of one client, by event type: ``client.capabilities``."""
 
     def __init__(self, bus: Bus, session: Session, advertise: Callable[[str], Awaitable[object]]) -> None:
         super().__init__(bus, session, "pub")
@@ -105,7 +105,7 @@ class CapabilityHandler(QualityRegistrations[RegisteredProfile, Advice | Usage])
         modes: Iterable[Body] | None = None,
         mode: str | None = None,
     ) -> RegisteredProfile:
-        """Say what this node can do for an event type, which is advertised if it is not yet."""
+        """Say what this client can do for an event type, which is advertised if it is not yet."""
         made = RegisteredProfile(
             publisher=self.client,
             type=type,
@@ -149,7 +149,7 @@ class CapabilityHandler(QualityRegistrations[RegisteredProfile, Advice | Usage])
         return known
 
     async def revoke(self, profile: RegisteredProfile | str) -> None:
-        """This node can do nothing any more, as far as others rely on it."""
+        """This client can do nothing any more, as far as others rely on it."""
         type = _type(profile, self.client)
         async with self._negotiating.turn(type):
             await self._negotiating.ask(RevokeProfile(req=self._negotiating.request(), type=type))

@@ -283,7 +283,7 @@ class Client:
         where: str | None = None,
         scopes: Scopes | None = None,
     ) -> AdvertisementHandle:
-        """Say that this node will publish events of the type, or of types below it, that ``where`` is true of.
+        """Say that this client will publish events of the type, or of types below it, that ``where`` is true of.
 
         ``scopes`` says where: in each dimension one scope that this client is directly in, or ``any``; ``rest`` stands
         for all dimensions that are not named. Without them it has those that the project gives this client.
@@ -333,10 +333,10 @@ class Client:
         context: str | None = None,
         wait: bool = True,
     ) -> Registration:
-        """Have events of these types flow to this node; returns when every engine works with that.
+        """Have events of these types flow to this client; returns when every engine works with that.
 
-        ``durable`` names a subscription that outlives this node: what comes while nobody listens waits. ``scopes`` says
-        where they are wanted from, as of :meth:`advertise`.
+        ``durable`` names a subscription that outlives this client: what comes while nobody listens waits. ``scopes``
+        says where they are wanted from, as of :meth:`advertise`.
         """
         registration = await self._subscriptions.register(types, where or "", durable, since, context or "", scopes)
         if wait:
@@ -438,7 +438,7 @@ class Client:
     # ── asking ──
 
     async def status(self) -> ClientStatus:
-        """How this node is."""
+        """How this client is."""
         session, sender = self._session, self._sender
         return ClientStatus(
             client=self.client,

@@ -1,4 +1,4 @@
-"""``connect``: find the bus of a project, open it, and make a node on it.
+"""``connect``: find the bus of a project, open it, and make a client on it.
 
 Who can read the credentials of a project may connect as any of its clients. Who has the credentials of one client
 connects as that one: what the file says is checked here, so that a mistake is told at once; that nothing else is

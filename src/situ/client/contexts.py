@@ -1,4 +1,4 @@
-"""In whose terms a node speaks and hears: the context it is in, and those it defines."""
+"""In whose terms a client speaks and hears: the context it is in, and those it defines."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ClientContext:
 
     def __init__(self, session: Session) -> None:
         self.context = ""
-        """The one that the node went over to; empty while it is where the project has it."""
+        """The one that the client went over to; empty while it is where the project has it."""
         self._session = session
         self._awaited = ""
         self._installing = Installation(installed=True)

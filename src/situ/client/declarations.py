@@ -1,4 +1,4 @@
-"""What a node has declared: advertisements and registrations, as the application holds them."""
+"""What a client has declared: advertisements and registrations, as the application holds them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def problem_remarks(said: tuple[Notice, ...]) -> tuple[Notice, ...]:
 
 @dataclass(slots=True, eq=False)
 class AdvertisementHandle:
-    """A node's statement that it will publish events of a type."""
+    """A client's statement that it will publish events of a type."""
 
     client: str
     name: str
@@ -84,7 +84,7 @@ class AdvertisementHandle:
     where: str = ""
     scopes: Tags = field(default_factory=dict)
     mine: bool = True
-    """Made by this node; else it stands in the project."""
+    """Made by this client; else it stands in the project."""
     said: tuple[Notice, ...] = ()
     """What should be known of it."""
     held: bool = field(default=False, repr=False)
@@ -97,7 +97,7 @@ class AdvertisementHandle:
 
 @dataclass(slots=True, eq=False)
 class Registration:
-    """Events of these types flow to this node. Iterate over it, or give it to ``add_listener``."""
+    """Events of these types flow to this client. Iterate over it, or give it to ``add_listener``."""
 
     client: str
     name: str
@@ -106,7 +106,7 @@ class Registration:
     durable: bool = False
     mine: bool = True
     context: str = ""
-    """Another one than the node's, in whose terms this is."""
+    """Another one than the client's, in whose terms this is."""
     scopes: Tags = field(default_factory=dict)
     said: tuple[Notice, ...] = ()
     """What should be known of it."""

@@ -1,7 +1,7 @@
-"""What a node expects of the quality of its subscriptions, and what it hears about that.
+"""What a client expects of the quality of its subscriptions, and what it hears about that.
 
-The node keeps what it registered: when its router has forgotten it, it is registered again, under the same id and with
-the same version. Names are the client's own; outside they are preceded by that of the client.
+The client keeps what it registered: when its router has forgotten it, it is registered again, under the same id and
+with the same version. Names are the client's own; outside they are preceded by that of the client.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class WhyQuality:
 
 
 class ExpectationHandler(QualityRegistrations[RegisteredExpectation, StateChange]):
-    """The expectations of one client, by their ids: ``node.expectations``."""
+    """The expectations of one client, by their ids: ``client.expectations``."""
 
     def __init__(self, bus: Bus, session: Session) -> None:
         super().__init__(bus, session, "sub")

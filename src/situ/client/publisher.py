@@ -89,7 +89,7 @@ class Publications:
         self.suspended: dict[str, tuple[str, SituError]] = {}
         """Advertisements that this client has no right to any more, by name: their types, and why."""
         self._lost: dict[str, SituError] = {}
-        """Those that were lost before this node knew that it had them."""
+        """Those that were lost before this client knew that it had them."""
         self._session = session
         self._sender = sender
         self._ids = files.ids
@@ -130,7 +130,7 @@ class Publications:
         self._ad_of.clear()
 
     def listed(self) -> dict[str, str | OfferedAdvertisement]:
-        """What this node advertises itself."""
+        """What this client advertises itself."""
         return {
             each.name: OfferedAdvertisement(type=each.type, filter=each.where, scopes=each.scopes)
             if each.where or each.scopes

@@ -275,7 +275,7 @@ class Subscriptions:
     # ── what the session tells ──
 
     def listed(self) -> dict[str, WantedSubscription]:
-        """What this node asks for itself."""
+        """What this client asks for itself."""
         return {
             each.name: WantedSubscription(
                 types=each.types, filter=each.where, durable=each.durable, context=each.context, scopes=each.scopes

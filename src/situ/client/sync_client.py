@@ -164,7 +164,7 @@ class BlockingReceipt:
 def _waiting(
     work: Callable[Concatenate[Client, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[BlockingClient, P], T]:
-    """The same call of a node, waited for."""
+    """The same call of a client, waited for."""
 
     @wraps(work)
     def call(self: BlockingClient, /, *args: P.args, **kwargs: P.kwargs) -> T:

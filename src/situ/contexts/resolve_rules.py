@@ -111,22 +111,22 @@ SAYS_NOTHING: LevelKey = (math.inf, 0, 0)
 
 
 def precedence_key(
-    pattern: Pattern, path: Traversal, standings_of: Callable[[Type], RanksBySupertype] = supertype_ranks
+    pattern: Pattern, path: Traversal, ranks_of: Callable[[Type], RanksBySupertype] = supertype_ranks
 ) -> Key:
     """How specific a pattern is about a place it matches: of the target, of the event, and so on inwards.
 
-    Compare as tuples; the smaller wins. ``standings_of`` may remember what :func:`standings` gives.
+    Compare as tuples; the smaller wins. ``ranks_of`` may remember what :func:`supertype_ranks` gives.
     """
     *inner, last = pattern.qualifiers or (Qualifier(type=pattern.head),)
-    said = [_level(last, path.type, standings_of)]
+    said = [_level(last, path.type, ranks_of)]
     if pattern.qualifiers:
-        said.append(_level(Qualifier(type=pattern.head), path.event, standings_of))
-        said.extend(_level(each, step.type, standings_of) for each, step in zip(inner, path.steps, strict=False))
+        said.append(_level(Qualifier(type=pattern.head), path.event, ranks_of))
+        said.extend(_level(each, step.type, ranks_of) for each, step in zip(inner, path.steps, strict=False))
     return (*said, *(SAYS_NOTHING,) * (len(path.steps) + 1 - len(said)))
 
 
-def _level(said: Qualifier, found: Type, standings_of: Callable[[Type], RanksBySupertype]) -> LevelKey:
-    distance, order = standings_of(found)[said.type]
+def _level(said: Qualifier, found: Type, ranks_of: Callable[[Type], RanksBySupertype]) -> LevelKey:
+    distance, order = ranks_of(found)[said.type]
     return distance, ATTRIBUTE if said.attribute else TYPE, order
 
 
@@ -243,39 +243,39 @@ class PatternCursor:
     There is one for every place of every event type, so it is made to cost little.
     """
 
-    __slots__ = ("_last", "_last_below", "_nodes", "_standings")
+    __slots__ = ("_last", "_last_below", "_nodes", "_ranks")
 
-    def __init__(self, nodes: list[_PatternNode], last: list[dict[Type, Alike]], standings: SupertypeRanks) -> None:
+    def __init__(self, nodes: list[_PatternNode], last: list[dict[Type, Alike]], ranks: SupertypeRanks) -> None:
         self._nodes = nodes
         self._last = last
         self._last_below = last + [node.last for node in nodes if node.last] if nodes else last
-        self._standings = standings
+        self._ranks = ranks
 
     def step(self, attribute: str, elements: bool, type: Type) -> PatternCursor:
         """One level further down, at a value of this dynamic type."""
-        return PatternCursor(self._nodes_below(attribute, elements, type), self._last_below, self._standings)
+        return PatternCursor(self._nodes_below(attribute, elements, type), self._last_below, self._ranks)
 
     def _nodes_below(self, attribute: str, elements: bool, type: Type) -> list[_PatternNode]:
         found: list[_PatternNode] = []
         for node in self._nodes:
             for table in (node.attributes.get((attribute, elements)), node.types):
                 if table:
-                    found += [table[above] for above in self._standings(type) if above in table]
+                    found += [table[above] for above in self._ranks(type) if above in table]
         return found
 
     def matching(self, type: Type) -> list[Alike]:
         """The rules whose patterns match here, in no order; ``type`` is the dynamic type that led here."""
         found = [node.ends for node in self._nodes if node.ends is not None]
         for table in self._last:
-            found += [table[above] for above in self._standings(type) if above in table]
+            found += [table[above] for above in self._ranks(type) if above in table]
         return found
 
 
 class PatternTree:
     """Rules by their patterns, each of which is there once."""
 
-    def __init__(self, rules: Mapping[Pattern, Alike], standings: SupertypeRanks) -> None:
-        self._standings = standings
+    def __init__(self, rules: Mapping[Pattern, Alike], ranks: SupertypeRanks) -> None:
+        self._ranks = ranks
         self._heads: dict[Type, _PatternNode] = {}
         self._anywhere: dict[Type, Alike] = {}
         for pattern, alike in rules.items():
@@ -296,8 +296,8 @@ class PatternTree:
 
     def start(self, event: Struct) -> PatternCursor:
         """The place of the event itself."""
-        nodes = [self._heads[above] for above in self._standings(event) if above in self._heads]
-        return PatternCursor(nodes, [self._anywhere] if self._anywhere else [], self._standings)
+        nodes = [self._heads[above] for above in self._ranks(event) if above in self._heads]
+        return PatternCursor(nodes, [self._anywhere] if self._anywhere else [], self._ranks)
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -315,7 +315,7 @@ class RuleSet:
     """All of them: the context's own first, root's last."""
     tree: PatternTree
     """Those in force, by their patterns."""
-    standings: SupertypeRanks
+    ranks: SupertypeRanks
 
     @classmethod
     def of(cls, context: Context, direction: Direction) -> RuleSet:

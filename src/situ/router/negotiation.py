@@ -48,7 +48,7 @@ from situ.quality.negotiation.inputs_and_effects import (
 from situ.quality.negotiation.negotiator import new_state, step
 from situ.quality.negotiation.state import ExpectationRecord, ProfileRecord
 from situ.registry import Registry
-from situ.router import quality_calls as early_calls
+from situ.router import quality_calls
 from situ.router.quality_calls import EarlyCalls, QualityAnswers, QualityCalls, RelevantProfiles
 from situ.router.strategy_plugins import load_strategies
 
@@ -326,7 +326,7 @@ class NegotiationHost:
         assert self._pools is not None
         loop = asyncio.get_running_loop()
         if self._early.hold(call, self._pools, loop.time()):
-            loop.call_later(early_calls.PATIENCE, self._queue.put_nowait, _LookAgain())
+            loop.call_later(quality_calls.PATIENCE, self._queue.put_nowait, _LookAgain())
             return
         try:
             if isinstance(message, AskQuality):

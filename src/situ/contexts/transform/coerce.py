@@ -280,7 +280,7 @@ class NotConvertible(Exception):
 
 
 def convert_unit(node: Node, way: LinearConversion, into: Type, unit: Unit) -> Node:
-    """The node in another unit; :class:`Fractional` or :class:`Unfit` where the types do not allow it."""
+    """The node in another unit; :class:`Fractional` or :class:`NotConvertible` where the types do not allow it."""
     given, wanted = plain(node.type), plain(into)
     whole = given in (INT, LONG)
     if wanted == DOUBLE and (whole or given == DOUBLE):

@@ -449,7 +449,7 @@ class ConstraintOperator:
         self._timeless = timeless
 
     def extend(self, step: StepContext, asked: OccurrenceQuery) -> Extended:
-        """As of :class:`Queried`; times do not count."""
+        """As of :class:`QueryOperator`; times do not count."""
         rows, codes = self._timeless.extend(dict(asked.bound), len(asked), step.instances, step.identities)
         return rows, {name: each for name, each in codes.items() if name not in asked.bound}
 
