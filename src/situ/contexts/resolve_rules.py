@@ -322,16 +322,14 @@ class RuleSet:
         chain = list(context.chain)
         depths = {each.id: len(chain) - number for number, each in enumerate(chain)}
         rules = tuple(rule for each in chain for rule in each.rules if rule.direction is direction)
-        standings = SupertypeRanks()
-        return cls(
-            rules=rules, tree=PatternTree(rules_in_force(rules, depths.__getitem__), standings), standings=standings
-        )
+        ranks = SupertypeRanks()
+        return cls(rules=rules, tree=PatternTree(rules_in_force(rules, depths.__getitem__), ranks), ranks=ranks)
 
     def rank(self, matching: list[Alike], path: Traversal) -> tuple[Rule, ...]:
         """The rules that match a place, given by their patterns, the one that counts first."""
         if len(matching) == 1:
             return matching[0]
-        ranked = sorted(matching, key=lambda alike: precedence_key(alike[0].pattern, path, self.standings))
+        ranked = sorted(matching, key=lambda alike: precedence_key(alike[0].pattern, path, self.ranks))
         return tuple(rule for alike in ranked for rule in alike)
 
 
