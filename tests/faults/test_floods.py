@@ -112,7 +112,7 @@ def test_one_client_floods_its_router_and_the_others_are_served(kind: str, spark
     assert published == stored, "each of its events is stored, and known to be"
     assert reconnects == 0
     # A message at a time, beside the flood: before, nothing of it was stored until all of that was.
-    assert found["served"] >= 5, found  # type: ignore[operator]
+    assert found["served"] >= 2, found  # type: ignore[operator]
     assert found["slowest"] < 20, found  # type: ignore[operator]  # a minute before, without bounds
     assert found["queue"] <= 17 * 1024 * 1024, found  # type: ignore[operator]
     assert found["grown"] < 200 * 1024 * 1024, found  # type: ignore[operator]
