@@ -556,7 +556,9 @@ async def _(world: World) -> None:
     assert (await ask(do="info"))["ack_floor"]["consumer_seq"] == 0
     body = json.dumps({"name": "queue", "do": "ack", "seq": 1, "number": 1, "mark": marks[1]}).encode()
     await world.wire.publish(INGRESS, body, **{"Situ-Message": "Take"})
-    assert (await ask(do="info"))["ack_floor"]["consumer_seq"] == 2
+    async with asyncio.timeout(60):  # nobody answers an acknowledgement: it takes effect a moment later
+        while (await ask(do="info"))["ack_floor"]["consumer_seq"] != 2:
+            await asyncio.sleep(0.05)
     events = aiter(registration)
     (again,) = await take(events, 1, within=60)
     assert (again.data.text, again.redelivered) == ("cry 3", True), "what she acknowledged, and nothing else"
