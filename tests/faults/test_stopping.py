@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import signal
 import time
 from pathlib import Path
 
+import pytest
+
+from situ.app.run import RunProcess
+from situ.project.check import check_folder
 from tests.faults.deployed import Deployed, deployed, wait_for
 from tests.faults.traffic import WISHES, Publisher, Recorder, check_seen, kill_all, start_all, wait_ready
 
@@ -56,3 +61,30 @@ def test_spark_stops_at_any_moment_and_what_was_accepted_is_delivered_by_the_nex
             kill_all([publisher, recorder])
         assert at.stop() == 0
         assert "Traceback" not in at.shown
+
+
+def test_a_request_to_stop_that_a_step_of_the_start_swallows_is_heeded_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `asyncio.wait_for` does before Python 3.12 when the answer it waits for comes at that moment."""
+
+    async def swallow(*_: object) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr("situ.app.run.take_over", swallow)
+    with deployed(tmp_path / "plant", engine="edge", start=False) as at:
+        deployment = check_folder(at.folder).deployment
+        assert deployment is not None
+
+        async def start() -> None:
+            async with RunProcess(at.folder, deployment):
+                raise AssertionError("it runs")
+
+        with pytest.raises(asyncio.CancelledError):
+            asyncio.run(start())
+        assert "running" not in at.log
+        assert at.log.rstrip().endswith("stopped")

@@ -182,10 +182,12 @@ class RunProcess:
         _begin(stack, acting.run())
         self._pulse.failures.append(lambda: acting.mistakes.counts)
         await take_over(self._kind, bus, self.folder, self.settings, address)
+        _raise_if_cancelled()
         engine = await self._start_engine(stack, bus, registry, address)
         assert self._router is not None
         self._supervised = _begin(stack, supervise(engine, bus, self._pulse, self._router.ended))
         await self._pulse.look(bus, engine)
+        _raise_if_cancelled()
         self._pulse.tell(RUNNING)
         log.info("running")
 
@@ -259,6 +261,17 @@ class RunProcess:
             log.warning("%s takes longer than %.0f s to end and is left alone", what, limit)
         except (SituError, OSError) as error:
             log.warning("%s did not end in order: %s", what, error)
+
+
+def _raise_if_cancelled() -> None:
+    """Heed a Ctrl-C that was swallowed on the way.
+
+    `asyncio.wait_for`, by which the client of the bus waits for answers, forgets until Python 3.12 that it was
+    cancelled if the answer comes at the same moment.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 def _begin(stack: AsyncExitStack, work: Any) -> asyncio.Task[None]:
