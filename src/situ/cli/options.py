@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from situ.cli.exits import Exit
 from situ.cli.output import Output
 
 Project = Annotated[
@@ -76,8 +80,45 @@ OF_COMMANDS = ("--project", "--json", "--quiet", "-q")
 """What these are called, for whoever writes them before the command."""
 
 
-def begin(context: typer.Context, *, json: bool, quiet: bool) -> Output:
-    """The command's output, set up as its options say; :func:`situ.cli.app.run` made it and sees it, too."""
-    output: Output = context.obj
-    output.json, output.quiet = json, quiet
-    return output
+def common_options(command: Callable[..., Exit]) -> Callable[..., Exit]:
+    """Give a command the options that all have, behind its own: --project, --json and --quiet.
+
+    It takes the output that they set up, then ``project`` if it is about one. A command that has other options behind
+    --project declares that itself, where it stands.
+    """
+    return _with_options(command, {"json": Json, "quiet": Quiet})
+
+
+def quiet_option(command: Callable[..., Exit]) -> Callable[..., Exit]:
+    """The same for a command whose answer is a file for others, and never JSON."""
+    return _with_options(command, {"quiet": Quiet})
+
+
+def _with_options(command: Callable[..., Exit], options: Mapping[str, Any]) -> Callable[..., Exit]:
+    own = dict(inspect.signature(command).parameters)
+    hints = get_type_hints(command, localns={"Output": Output, "Path": Path}, include_extras=True)
+    del own["output"]
+    passes_context = own.pop("context", None) is not None
+    parameters: dict[str, tuple[Any, Any]] = {"context": (typer.Context, inspect.Parameter.empty)}
+    parameters |= {name: (hints[name], each.default) for name, each in own.items()}
+    if "project" in own and own["project"].default is inspect.Parameter.empty:
+        del parameters["project"]
+        parameters["project"] = (Project, None)
+    parameters |= {name: (option, False) for name, option in options.items()}
+
+    @wraps(command)
+    def run(context: typer.Context, **given: Any) -> Exit:
+        # situ.cli.app.run made the output, and sees what is set here, too.
+        output: Output = context.obj
+        output.json, output.quiet = given.pop("json", False), given.pop("quiet")
+        return command(output, **given, **({"context": context} if passes_context else {}))
+
+    # typer reads both. By keyword: arguments without a default may stand behind options that have one.
+    run.__annotations__ = {name: annotation for name, (annotation, _) in parameters.items()}
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+            for name, (annotation, default) in parameters.items()
+        ]
+    )
+    return run

@@ -9,10 +9,11 @@ import typer
 
 from situ.cli.exits import CommandError, Exit
 from situ.cli.groups import group
-from situ.cli.options import Json, Project, Quiet, begin
+from situ.cli.options import common_options
 
 if TYPE_CHECKING:
     from situ.app.action_queue import ActionQueue, QueuedAction
+    from situ.cli.output import Output
 
 app = group(
     "actions",
@@ -29,8 +30,10 @@ Keys = Annotated[
 
 
 @app.command("list")
+@common_options
 def list_actions(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     policy: Annotated[
         str, typer.Option("--policy", metavar="NAME", help="Only of this policy.", show_default=False)
     ] = "",
@@ -39,9 +42,6 @@ def list_actions(
         typer.Option("--state", help="Only those that wait, or those that failed.", show_default=False),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="The latest so many.")] = 50,
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """List what waits to be done and what failed, the latest last.
 
@@ -52,7 +52,6 @@ def list_actions(
     """
     from situ.app.action_queue import queued_actions
 
-    output = begin(context, json=as_json, quiet=quiet)
     found = [
         each for each in queued_actions(_asked(project)) if policy in ("", each.policy) and state in (None, each.state)
     ][-limit:]
@@ -67,12 +66,11 @@ def list_actions(
 
 
 @app.command("show")
+@common_options
 def show_action(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     key: Annotated[str, typer.Argument(metavar="KEY", help="As `situ actions list` shows it.")],
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Show one: what is to be done, for which situation, what became of it, what to do.
 
@@ -80,7 +78,6 @@ def show_action(
     Examples:
       situ actions show 5f2b8c1e9d7a4b60a1c2d3e4f5061728-0.0
     """
-    output = begin(context, json=as_json, quiet=quiet)
     (found,) = _found(_asked(project), [key])
 
     def shown() -> Any:
@@ -93,13 +90,12 @@ def show_action(
 
 
 @app.command("retry")
+@common_options
 def retry_actions(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     keys: Keys = None,
     every: Annotated[bool, typer.Option("--all", help="All that failed.")] = False,
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Let failed actions be done again, by the run that is there or by the next one.
 
@@ -113,12 +109,11 @@ def retry_actions(
     from situ.bus.folder_lock import read_lock
     from situ.cli.render.text import count
 
-    output = begin(context, json=as_json, quiet=quiet)
     path = _project(project)
     asked = _asked(project)
     chosen = _chosen(asked, keys, every, "failed")
     done = [each for each in chosen if asked.again(each)]
-    if as_json:
+    if output.json:
         output.data({"again": done})
     else:
         later = "" if read_lock(path) is not None else ", when `situ run` runs"
@@ -127,13 +122,12 @@ def retry_actions(
 
 
 @app.command("drop")
+@common_options
 def drop_actions(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     keys: Keys = None,
     every: Annotated[bool, typer.Option("--all", help="All that failed.")] = False,
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Forget actions that failed, or that wait: they are not done any more.
 
@@ -145,11 +139,10 @@ def drop_actions(
     from situ.app.action_queue import AGAIN, FAILED, WAITING
     from situ.cli.render.text import count
 
-    output = begin(context, json=as_json, quiet=quiet)
     asked = _asked(project)
     chosen = _chosen(asked, keys, every, "")
     done = [key for key in chosen if any(asked.drop(key, state) for state in (FAILED, AGAIN, WAITING))]
-    if as_json:
+    if output.json:
         output.data({"dropped": done})
     else:
         output.say(f"{count(len(done), 'action')} dropped")

@@ -9,10 +9,11 @@ import typer
 
 from situ.cli.exits import Exit
 from situ.cli.groups import group
-from situ.cli.options import Json, Project, Quiet, begin
+from situ.cli.options import common_options, quiet_option
 
 if TYPE_CHECKING:
     from situ.cli.credentials import CredentialChange
+    from situ.cli.output import Output
 
 app = group(
     "client",
@@ -36,13 +37,12 @@ Out = Annotated[
 
 
 @app.command()
+@common_options
 def add(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     name: Name,
     out: Out = None,
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Make credentials for a client, which is let in with them from now on.
 
@@ -56,17 +56,16 @@ def add(
     """
     from situ.cli.credentials import add_client
 
-    return _told(context, as_json, quiet, add_client(project, name, out))
+    return _told(output, add_client(project, name, out))
 
 
 @app.command()
+@common_options
 def rotate(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     name: Name,
     out: Out = None,
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Make other credentials for a client, and end those it has.
 
@@ -78,16 +77,15 @@ def rotate(
     """
     from situ.cli.credentials import rotate_client
 
-    return _told(context, as_json, quiet, rotate_client(project, name, out))
+    return _told(output, rotate_client(project, name, out))
 
 
 @app.command()
+@common_options
 def remove(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     name: Name,
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """End the credentials of a client: its connections are closed, and it is not let in again.
 
@@ -100,16 +98,12 @@ def remove(
     """
     from situ.cli.credentials import remove_client
 
-    return _told(context, as_json, quiet, remove_client(project, name))
+    return _told(output, remove_client(project, name))
 
 
 @app.command("list")
-def list_clients(
-    context: typer.Context,
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> Exit:
+@common_options
+def list_clients(output: Output, project: Path | None) -> Exit:
     """List the clients that have credentials, since when, and the public keys they are known by.
 
     \b
@@ -118,7 +112,6 @@ def list_clients(
     """
     from situ.cli.registry import registry_of
 
-    output = begin(context, json=as_json, quiet=quiet)
     with registry_of(project) as registered:
         found = registered.registry.principals.list()
 
@@ -139,11 +132,8 @@ def list_clients(
 
 
 @app.command()
-def configuration(
-    context: typer.Context,
-    project: Project = None,
-    quiet: Quiet = False,
-) -> Exit:
+@quiet_option
+def configuration(output: Output, project: Path | None) -> Exit:
     """Print what the configuration of a NATS server of your own needs: its users, and what each may do.
 
     It goes into the file of the server, as in `authorization { include "users.conf" }`. The server takes it when it is
@@ -155,14 +145,12 @@ def configuration(
     """
     from situ.cli.credentials import configuration_of
 
-    output = begin(context, json=False, quiet=quiet)
     output.text(configuration_of(project))
     return Exit.DONE
 
 
-def _told(context: typer.Context, as_json: bool, quiet: bool, change: CredentialChange) -> Exit:
-    output = begin(context, json=as_json, quiet=quiet)
-    if as_json:
+def _told(output: Output, change: CredentialChange) -> Exit:
+    if output.json:
         output.data(change.as_json())
         return Exit.DONE
     output.say(change.said)

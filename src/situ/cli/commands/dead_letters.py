@@ -8,9 +8,12 @@ import typer
 
 from situ.cli.exits import CommandError, Exit
 from situ.cli.groups import group
-from situ.cli.options import Json, Project, Quiet, begin
+from situ.cli.options import common_options
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from situ.cli.output import Output
     from situ.cli.project import LiveRun
     from situ.explain.dead_letters import StoredDeadLetter
     from situ.lang.problems import Problem
@@ -26,16 +29,15 @@ app = group(
 
 
 @app.command("list")
+@common_options
 def list_letters(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     client: Annotated[
         str, typer.Option("--client", metavar="NAME", help="Only of this client.", show_default=False)
     ] = "",
     code: Annotated[str, typer.Option("--code", metavar="CODE", help="Only with this code.", show_default=False)] = "",
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="The latest so many.")] = 50,
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """List dead letters, the latest last.
 
@@ -48,7 +50,6 @@ def list_letters(
 
     from situ.cli.project import find_run
 
-    output = begin(context, json=as_json, quiet=quiet)
     found = asyncio.run(_latest(find_run(project, output), client, code.upper(), limit))
 
     def shown() -> Any:
@@ -61,12 +62,11 @@ def list_letters(
 
 
 @app.command("show")
+@common_options
 def show_letter(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     id: Annotated[str, typer.Argument(metavar="ID", help="Of a dead letter, or the key of its event.")],
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Show one dead letter: what was sent, what is wrong with it, what to do.
 
@@ -78,7 +78,6 @@ def show_letter(
 
     from situ.cli.project import find_run
 
-    output = begin(context, json=as_json, quiet=quiet)
     letter = asyncio.run(_found(find_run(project, output), [id]))[0]
 
     def shown() -> Any:
@@ -91,16 +90,15 @@ def show_letter(
 
 
 @app.command("retry")
+@common_options
 def retry_letters(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     ids: Annotated[
         list[str] | None,
         typer.Argument(metavar="[ID]...", help="Of dead letters, or the keys of their events.", show_default=False),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="All that were not published again yet.")] = False,
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Publish the events of dead letters again.
 
@@ -118,12 +116,11 @@ def retry_letters(
     from situ.cli.project import find_run
     from situ.cli.render.text import count
 
-    output = begin(context, json=as_json, quiet=quiet)
     if bool(ids) == every:
         raise typer.BadParameter("name dead letters, or say --all", param_hint="'ID' / '--all'")
     with progress("Publishing again", shown=output.has_terminal) as advance:
         done, refused = asyncio.run(_retry(find_run(project, output), ids, advance))
-    if as_json:
+    if output.json:
         output.data({"published": [letter.id for letter in done], "problems": [each.as_json() for each in refused]})
     else:
         output.say(f"{count(len(done), 'event')} published again, {len(refused):,} refused")

@@ -11,7 +11,7 @@ from situ.cli.commands.explain_policy import explain_detection, explain_miss, ex
 from situ.cli.commands.quality import explain_quality
 from situ.cli.exits import CommandError, Exit
 from situ.cli.groups import group
-from situ.cli.options import Credentials, Json, Project, Quiet, Server, begin
+from situ.cli.options import Credentials, Project, Server, common_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 # ``situ explain visibility``: why a subscription sees an event, or does not.
 
 
+@common_options
 def explain_visibility(
-    context: typer.Context,
+    output: Output,
     to: Annotated[str, typer.Option("--to", metavar="CLIENT/NAME", help="The subscription.")],
     event: Annotated[
         str, typer.Argument(metavar="[EVENT]", help="The event's id, its key (client.incarnation.seq) or its position.")
@@ -45,8 +46,6 @@ def explain_visibility(
     project: Project = None,
     credentials: Credentials = None,
     server: Server = "",
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Explain why an event is visible to a subscription, or why not.
 
@@ -66,7 +65,6 @@ def explain_visibility(
 
     from situ.cli.progress import progress
 
-    output = begin(context, json=as_json, quiet=quiet)
     if bool(event) == bool(source):
         raise typer.BadParameter("name an event, or an advertisement with --from", param_hint="'EVENT' / '--from'")
     if bool(source) != bool(data):
@@ -167,14 +165,13 @@ def _codes(incomplete: str) -> list[tuple[str, str]]:
 
 
 @app.command("types")
+@common_options
 def explain_types(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     name: Annotated[
         str, typer.Argument(metavar="TYPE", help="A type of the project.", autocompletion=_type_names)
     ] = "",
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Explain a type, or show all types as a tree.
 
@@ -191,7 +188,6 @@ def explain_types(
     from situ.lang.catalogue import UNKNOWN_TYPE
     from situ.lang.problems import nearest
 
-    output = begin(context, json=as_json, quiet=quiet)
     types = open_project(project).deployment.types
     if not name:
         output.answer(
@@ -207,8 +203,10 @@ def explain_types(
 
 
 @app.command("expression")
+@common_options
 def explain_expression(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     text: Annotated[
         str, typer.Argument(metavar="TEXT", help="An expression, or the name of a function, or CLIENT/SUBSCRIPTION.")
     ],
@@ -222,9 +220,6 @@ def explain_expression(
             "--event", metavar="FILE", help="Evaluate it for this event, or its data alone; - is standard input."
         ),
     ] = "",
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Explain an expression, a filter or a function.
 
@@ -245,22 +240,22 @@ def explain_expression(
     from situ.cli.render.expression import show_expression
     from situ.explain.expression import RawSample, explain_subject
 
-    output = begin(context, json=as_json, quiet=quiet)
     sample = RawSample(event, read_file(event)) if event else None
     explained = explain_subject(text, type, sample, open_project(project).deployment)
-    output.answer(explained.as_json, lambda: show_expression(explained, only_outcome=quiet and sample is not None))
+    output.answer(
+        explained.as_json, lambda: show_expression(explained, only_outcome=output.quiet and sample is not None)
+    )
     return Exit.DONE
 
 
 @app.command("functions")
+@common_options
 def explain_functions(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="A function or a form such as CASE.", autocompletion=_function_names)
     ] = "",
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Explain a function, or list all.
 
@@ -277,7 +272,6 @@ def explain_functions(
     from situ.lang.catalogue import UNKNOWN_NAME
     from situ.lang.problems import nearest
 
-    output = begin(context, json=as_json, quiet=quiet)
     own = open_functions(project)
     found = functions.find_functions(name, own) if name else functions.explain_functions(own)
     if not found:
@@ -290,12 +284,11 @@ def explain_functions(
 
 
 @app.command("subscription")
+@common_options
 def explain_subscription(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     id: Annotated[str, typer.Argument(metavar="CLIENT/NAME", help="A subscription of the project or of the run.")],
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Explain a subscription: what it asks for, how events find it, with whom it shares deliveries.
 
@@ -311,7 +304,6 @@ def explain_subscription(
     from situ.cli.render.event import show_subscription
     from situ.explain import subscription as subscriptions
 
-    output = begin(context, json=as_json, quiet=quiet)
     deployment = asyncio.run(deployment_in_force(project, output))
     explained = subscriptions.explain_subscription(id, deployment)
     output.answer(explained.as_json, lambda: show_subscription(explained))
@@ -319,14 +311,13 @@ def explain_subscription(
 
 
 @app.command("event")
+@common_options
 def explain_event(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     name: Annotated[
         str, typer.Argument(metavar="EVENT", help="The event's id, its key (client.incarnation.seq) or its position.")
     ],
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Explain what became of an event: where it is, who wanted it, and why the others did not.
 
@@ -345,7 +336,6 @@ def explain_event(
     from situ.explain import event as events
     from situ.registry.snapshots import fetch_deployment
 
-    output = begin(context, json=as_json, quiet=quiet)
     live = find_run(project, output)
 
     async def look() -> events.EventExplanation:
@@ -368,13 +358,12 @@ app.command("miss")(explain_miss)
 
 
 @app.command("code")
+@common_options
 def explain_code(
-    context: typer.Context,
+    output: Output,
     name: Annotated[
         str, typer.Argument(metavar="CODE", help="A code as problems show it.", autocompletion=_codes)
     ] = "",
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Explain the code of a problem, or list all.
 
@@ -386,7 +375,6 @@ def explain_code(
     from situ.lang.catalogue import CODES, UNKNOWN_CODE
     from situ.lang.problems import nearest
 
-    output = begin(context, json=as_json, quiet=quiet)
     if not name:
         codes = [CODES[each] for each in sorted(CODES)]
         output.answer(lambda: [_as_json(each) for each in codes], lambda: show_codes(codes))

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from situ.cli.exits import CommandError, Exit
-from situ.cli.options import Json, Project, Quiet, begin
+from situ.cli.options import common_options
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from situ.cli.output import Output
     from situ.contexts.transform.transformation import Transformation
     from situ.explain.conversion import ContextConversions
@@ -30,14 +32,13 @@ def context_completion(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
+@common_options
 def explain_context(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     name: Annotated[
         str, typer.Argument(metavar="CONTEXT", help="A context of the project.", autocompletion=context_completion)
     ] = "root",
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Explain a context: what it declares and inherits, who uses it, and what becomes of each event type.
 
@@ -54,15 +55,16 @@ def explain_context(
     from situ.explain.context import explain_context
     from situ.explain.conversion import find_context
 
-    output = begin(context, json=as_json, quiet=quiet)
     deployment = open_project(project).deployment
     explained = explain_context(find_context(name, deployment), deployment)
     output.answer(explained.as_json, lambda: show_context(explained))
     return Exit.DONE
 
 
+@common_options
 def explain_transform(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     of: Annotated[
         str, typer.Option("--context", metavar="CONTEXT", help="The context.", autocompletion=context_completion)
     ] = "",
@@ -97,9 +99,6 @@ def explain_transform(
             show_default=False,
         ),
     ] = ("", ""),
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Explain what becomes of an event in a context.
 
@@ -123,7 +122,6 @@ def explain_transform(
     from situ.explain.conversion import ContextConversions, find_context
     from situ.explain.transform_why import explain_filter, explain_rules
 
-    output = begin(context, json=as_json, quiet=quiet)
     if fused != ("", ""):
         if of or out or why or where:
             raise typer.BadParameter("takes no other options than --in and --type", param_hint="'--fused'")

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from situ.cli.exits import CommandError, Exit
-from situ.cli.options import Json, Project, Quiet, begin
+from situ.cli.options import common_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
+    from situ.cli.output import Output
     from situ.explain.policy_match import DetectionExplanation, MissExplanation
     from situ.policies.model import Policy
     from situ.project.check import LoadedProject
@@ -31,8 +33,10 @@ def policy_completion(incomplete: str) -> list[str]:
         return []
 
 
+@common_options
 def explain_policy(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     name: Annotated[
         str,
         typer.Argument(
@@ -40,9 +44,6 @@ def explain_policy(
         ),
     ],
     svg: Annotated[str, typer.Option("--svg", metavar="FILE", help="Draw the logic tree into this file.")] = "",
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Explain a policy: its text, its normal form, its logic tree, and the plan by which it is detected.
 
@@ -62,7 +63,6 @@ def explain_policy(
     from situ.cli.render.policy import draw_tree, show_policy
     from situ.explain.policy import explain_policy, find_policy, read_policy
 
-    output = begin(context, json=as_json, quiet=quiet)
     deployment = asyncio.run(deployment_in_force(project, output))
     policy = read_policy(read_file(name), name, deployment) if _is_file(name) else find_policy(name, deployment)
     explained = explain_policy(policy, deployment.ontology, deployment.policies.values())
@@ -94,15 +94,14 @@ Test = Annotated[
 ]
 
 
+@common_options
 def explain_detection(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     id: Annotated[
         str, typer.Argument(metavar="ID", help="A detection or a situation; the beginning of its id will do.")
     ],
     test: Test = "",
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Explain a detection: whom it is about, what its events said, and how each clause of the policy was met.
 
@@ -120,8 +119,6 @@ def explain_detection(
     from situ.explain import detection as matches
     from situ.registry.snapshots import fetch_deployment
 
-    output = begin(context, json=as_json, quiet=quiet)
-
     async def look() -> tuple[Policy, DetectionExplanation]:
         live = find_run(project, output)
         async with bus_of(live, "explain") as bus:
@@ -137,8 +134,10 @@ def explain_detection(
     return Exit.DONE
 
 
+@common_options
 def explain_miss(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     policy: Annotated[
         str, typer.Option("--policy", metavar="NAME", help="The policy.", autocompletion=policy_completion)
     ],
@@ -151,9 +150,6 @@ def explain_miss(
         typer.Option("--bind", metavar="ALIAS=ID", help="Whom it should have been about; may be repeated."),
     ] = None,
     test: Test = "",
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Explain why a policy did not detect something: the nearest thing to it, and the clause that failed.
 
@@ -172,7 +168,6 @@ def explain_miss(
     from situ.explain import detection as matches
     from situ.registry.snapshots import fetch_deployment
 
-    output = begin(context, json=as_json, quiet=quiet)
     bindings = _bindings(bind or [])
     time = _time(at, in_test=bool(test))
 

@@ -10,10 +10,11 @@ import typer
 
 from situ.cli.commands.explain_policy import policy_completion
 from situ.cli.exits import CommandError, Exit
-from situ.cli.options import Json, Project, Quiet, begin
+from situ.cli.options import common_options
 from situ.cli.output import visible
 
 if TYPE_CHECKING:
+    from situ.cli.output import Output
     from situ.model import Deployment
     from situ.model.visibility_diff import VisibilityChange
     from situ.project.check import CheckedProject
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 # ``situ init`` and ``situ schemas``: a new project, and what editors need to help with it.
 
 
+@common_options
 def init(
-    context: typer.Context,
+    output: Output,
     path: Annotated[Path, typer.Argument(metavar="PATH", help="The folder to make; it must be new or empty.")] = Path(),
     example: Annotated[
         bool, typer.Option("--example", help="Start from a building with readers and cameras instead.")
@@ -32,8 +34,6 @@ def init(
     name: Annotated[
         str | None, typer.Option("--name", help="Name of the project, instead of the folder's.", show_default=False)
     ] = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Make a project.
 
@@ -48,13 +48,12 @@ def init(
     from situ.lang.problems import SituError
     from situ.project.create import create_project
 
-    output = begin(context, json=as_json, quiet=quiet)
     try:
         files = create_project(path, name=name, example=example)
     except SituError as error:
         full = any(problem.code is FOLDER_NOT_EMPTY for problem in error.problems)
         raise CommandError(Exit.REFUSED if full else Exit.USAGE, *error.problems) from None
-    if as_json:
+    if output.json:
         output.data({"project": str(path), "files": [str(file) for file in files]})
     else:
         output.say(_next_steps(path, files))
@@ -72,7 +71,8 @@ def _next_steps(path: Path, files: tuple[Path, ...]) -> str:
     ).rstrip("\n")
 
 
-def schemas(context: typer.Context, project: Project = None, as_json: Json = False, quiet: Quiet = False) -> Exit:
+@common_options
+def schemas(output: Output, project: Path | None) -> Exit:
     """Write JSON Schemas of the project's files, for editors.
 
     With them editors complete and check while you type; files of a new project point to them in their first line. They
@@ -85,9 +85,8 @@ def schemas(context: typer.Context, project: Project = None, as_json: Json = Fal
     from situ.cli.project import locate_project
     from situ.project.schemas import write_schemas
 
-    output = begin(context, json=as_json, quiet=quiet)
     files = write_schemas(locate_project(project))
-    if as_json:
+    if output.json:
         output.data({"files": [str(file) for file in files]})
     else:
         output.say("Wrote\n" + "\n".join(f"  {file}" for file in files))
@@ -98,8 +97,10 @@ def schemas(context: typer.Context, project: Project = None, as_json: Json = Fal
 # ``situ check``: is everything declared as it should be?
 
 
+@common_options
 def check(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show observations, too.")] = False,
     snapshot: Annotated[
         Path | None,
@@ -114,9 +115,6 @@ def check(
             show_default=False,
         ),
     ] = None,
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Check the whole project.
 
@@ -134,7 +132,6 @@ def check(
     from situ.cli.project import locate_project
     from situ.project.check import check_folder
 
-    output = begin(context, json=as_json, quiet=quiet)
     path = locate_project(project)
     with progress("Checking", shown=output.has_terminal) as advance:
         checked = check_folder(path, progress=advance)
@@ -143,13 +140,13 @@ def check(
 
         write_snapshot(checked.deployment, snapshot)
     changes = None if against is None or checked.deployment is None else _against(against, checked.deployment)
-    if as_json:
+    if output.json:
         data = _as_json(checked, seconds_since_start())
         output.data(data if changes is None else {**data, "against": [each.as_json() for each in changes]})
     else:
         from situ.cli.render.check import show_check
 
-        output.show(show_check(checked, seconds_since_start(), verbose=verbose, summary=not quiet))
+        output.show(show_check(checked, seconds_since_start(), verbose=verbose, summary=not output.quiet))
         if changes is not None:
             from situ.cli.render.registry import show_against
 
@@ -185,8 +182,10 @@ def _as_json(checked: CheckedProject, seconds: float) -> dict[str, Any]:
 # ``situ diff``: what would change?
 
 
+@common_options
 def diff(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     against: Annotated[
         Path | None,
         typer.Option(
@@ -196,9 +195,6 @@ def diff(
             show_default=False,
         ),
     ] = None,
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Show what differs from another folder or a snapshot.
 
@@ -214,15 +210,14 @@ def diff(
     from situ.cli.render.registry import show_difference
     from situ.model import diff_deployments
 
-    output = begin(context, json=as_json, quiet=quiet)
     new = open_project(project).deployment
     old = _other(against) if against is not None else None
     changes = diff_deployments(old, new)
-    if as_json:
+    if output.json:
         digests = {"before": None if old is None else old.digest, "after": new.digest}
         output.data({"changes": [change.as_json() for change in changes], "digests": digests})
     else:
-        output.show(show_difference(changes, summary=not quiet))
+        output.show(show_difference(changes, summary=not output.quiet))
     return Exit.NO if changes else Exit.DONE
 
 
@@ -249,8 +244,10 @@ class ContextFormat(StrEnum):
     YAML = "yaml"
 
 
+@common_options
 def fmt(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     files: Annotated[
         list[Path] | None,
         typer.Argument(metavar="FILES", help="Only these files of the project.", show_default=False),
@@ -262,9 +259,6 @@ def fmt(
         ContextFormat | None,
         typer.Option("--to", help="Show a context that is in XML in this form, without its comments; change nothing."),
     ] = None,
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Give the project's files their one form.
 
@@ -277,16 +271,15 @@ def fmt(
       situ fmt types/events.yaml
       situ fmt --to yaml contexts/us.xml > contexts/us.yaml
     """
-    output = begin(context, json=as_json, quiet=quiet)
     if to is not None:
         file, text = _converted(files or [], project)
-        if as_json:
+        if output.json:
             output.data({"file": file, "form": to.value, "text": text})
         else:
             output.text(text)
         return Exit.DONE
     changed = _format_files(files, project, check) if files else _format_project(project, check)
-    if as_json:
+    if output.json:
         output.data({"changed": list(changed), "written": not check})
         return Exit.NO if check and changed else Exit.DONE
     for file in changed:
@@ -373,8 +366,10 @@ def _name_in_project(file: Path, project: Path | None) -> str:
 # ``situ test``: are policies detected as their tests expect?
 
 
+@common_options
 def run_policy_tests(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     names: Annotated[
         list[str] | None,
         typer.Argument(
@@ -394,9 +389,6 @@ def run_policy_tests(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Show what was expected of tests that pass.")
     ] = False,
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Run the tests of policies, `policies/*.test.yaml`.
 
@@ -415,12 +407,12 @@ def run_policy_tests(
     from situ.cli.render.policy_tests import show_tests, tests_as_json
     from situ.project.policy_tests import run_tests
 
-    output = begin(context, json=as_json, quiet=quiet)
     opened = open_project(project)
     files = find_named_tests(opened, names or ())
     with progress(f"Testing on {engine}", shown=output.has_terminal):
         tested = run_tests(opened, files, engine=engine)
     output.answer(
-        lambda: tests_as_json(tested), lambda: show_tests(tested, opened.path, verbose=verbose, summary=not quiet)
+        lambda: tests_as_json(tested),
+        lambda: show_tests(tested, opened.path, verbose=verbose, summary=not output.quiet),
     )
     return Exit.DONE if all(each.passed for each in tested) else Exit.NO

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from situ.cli.exits import Exit
-from situ.cli.options import Credentials, InScopes, Json, New, Project, Quiet, Server, begin, read_scopes
+from situ.cli.options import Credentials, InScopes, New, Server, common_options, read_scopes
 
 if TYPE_CHECKING:
     from situ.cli.connection import ClientIdentity
@@ -26,8 +26,10 @@ _ARGUMENT = "--data"
 _SHOWN = 20  # refused events that are shown in full
 
 
+@common_options
 def publish(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     type: Annotated[str, typer.Argument(metavar="TYPE", help="The type of bare data; a CloudEvent says its own.")] = "",
     data: Annotated[
         str, typer.Option("--data", metavar="JSON", help="The data of one event, or a CloudEvent.", show_default=False)
@@ -47,9 +49,6 @@ def publish(
     scopes: InScopes = None,
     credentials: Credentials = None,
     server: Server = "",
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Publish events, and wait until they are stored.
 
@@ -68,7 +67,6 @@ def publish(
     from situ.cli.connection import as_client
     from situ.cli.signals import run_until_stopped
 
-    output = begin(context, json=as_json, quiet=quiet)
     if bool(data) == bool(file):
         raise typer.BadParameter("say what to publish, by one of the two", param_hint="'--data' / '--file'")
     tags = read_scopes(scopes)
@@ -78,7 +76,7 @@ def publish(
     outcome = PublishOutcome(client=speaker.name)
     whole = run_until_stopped(_publish(speaker, output, outcome, type, data, file, terms or None, tags), False)
     output.answer(outcome.as_json, outcome.shown)
-    if not as_json:
+    if not output.json:
         output.warn(outcome.problems)
     if not whole and file != STDIN:
         return Exit.INTERRUPTED

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from situ.cli.exits import Exit
-from situ.cli.options import Credentials, Json, Project, Quiet, Server, begin
+from situ.cli.options import Credentials, Project, Server, common_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,13 +19,12 @@ if TYPE_CHECKING:
 # ``situ quality``: who expects what, who can do what, what holds.
 
 
+@common_options
 def quality(
-    context: typer.Context,
+    output: Output,
     project: Project = None,
     credentials: Credentials = None,
     server: Server = "",
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Show what subscribers expect, what publishers can do, what holds, and why not.
 
@@ -39,7 +38,6 @@ def quality(
     """
     import asyncio
 
-    output = begin(context, json=as_json, quiet=quiet)
     if credentials is not None or server:
         found = asyncio.run(_as_client(project, output, credentials, server))
     else:
@@ -75,8 +73,9 @@ async def _as_client(project: Path | None, output: Output, credentials: Path | N
 # ``situ explain quality``: why an expectation is met or is not, and what a publisher is asked to do for whom.
 
 
+@common_options
 def explain_quality(
-    context: typer.Context,
+    output: Output,
     name: Annotated[str, typer.Argument(metavar="[EXPECTATION]", help="The id of an expectation.")] = "",
     publisher: Annotated[
         str,
@@ -85,8 +84,6 @@ def explain_quality(
     project: Project = None,
     credentials: Credentials = None,
     server: Server = "",
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Explain how an expectation stands with every publisher, what would satisfy it, and why that is not done.
 
@@ -102,7 +99,6 @@ def explain_quality(
     """
     import asyncio
 
-    output = begin(context, json=as_json, quiet=quiet)
     if name and publisher:
         raise typer.BadParameter("name an expectation or a publisher, not both", param_hint="'--publisher'")
     if not name and not publisher:

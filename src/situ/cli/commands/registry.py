@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 import typer
 
 from situ.cli.exits import CommandError, Exit
-from situ.cli.options import Json, Project, Quiet, begin
+from situ.cli.options import common_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,17 +48,16 @@ Act = Annotated[
 ]
 
 
+@common_options
 def apply(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
     propagate: Propagate = False,
     no_fork: NoFork = False,
     since: Since = "",
     act: Act = False,
     reason: Reason = "",
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Put what the project declares in force.
 
@@ -81,7 +80,6 @@ def apply(
     from situ.project.state_folder import note_applied
     from situ.registry import current_user, open_registry
 
-    output = begin(context, json=as_json, quiet=quiet)
     allowed = ChangeOptions(propagate=propagate, fork=not no_fork)
     start = read_start(since, act=act)
     path = locate_project(project)
@@ -232,8 +230,10 @@ def _putting(
 ) -> Callable[..., Exit]:
     """A command that says what a thing is; ``about`` is its help. ``goes_on``: the thing has begun already."""
 
+    @common_options
     def command(
-        context: typer.Context,
+        output: Output,
+        project: Path | None,
         kind: Kind,
         name: Name,
         file: File = "",
@@ -247,13 +247,9 @@ def _putting(
         since: Since = "",
         act: Act = False,
         reason: Reason = "",
-        project: Project = None,
-        as_json: Json = False,
-        quiet: Quiet = False,
     ) -> Exit:
         start = _start(kind, since, act, goes_on)
         document = _document(kind, name, file, _body(kind, types, where, durable, of_type, as_text))
-        output = begin(context, json=as_json, quiet=quiet)
         allowed = _allowed(propagate, no_fork)
         return _change(
             output,
@@ -299,14 +295,13 @@ alter = _putting(
 )
 
 
+@common_options
 def remove(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     kind: Kind,
     name: Name,
     reason: Reason = "",
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Take out one thing that `situ add` made, or that a client left behind.
 
@@ -316,21 +311,19 @@ def remove(
     Examples:
       situ remove subscription desk/hot
     """
-    output = begin(context, json=as_json, quiet=quiet)
     return _change(output, project, lambda registry, who: registry.remove(kind.value, name, who=who, reason=reason))
 
 
 Policies = Annotated[Literal["policy"], typer.Argument(metavar="KIND", help="policy.")]
 
 
+@common_options
 def suspend(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     kind: Policies,
     name: Name,
     reason: Reason = "",
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Let a policy rest until `situ resume`.
 
@@ -340,18 +333,16 @@ def suspend(
     Examples:
       situ suspend policy unaccompanied-guest --reason "open day"
     """
-    output = begin(context, json=as_json, quiet=quiet)
     return _change(output, project, lambda registry, who: registry.suspend(name, who=who, reason=reason))
 
 
+@common_options
 def resume(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     kind: Policies,
     name: Name,
     reason: Reason = "",
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Let a policy that was suspended run again, from now on.
 
@@ -359,7 +350,6 @@ def resume(
     Examples:
       situ resume policy unaccompanied-guest
     """
-    output = begin(context, json=as_json, quiet=quiet)
     return _change(output, project, lambda registry, who: registry.resume(name, who=who, reason=reason))
 
 
@@ -460,8 +450,10 @@ def _document(kind: Thing, name: str, file: str, body: dict[str, Any] | str | No
 _MOST = 1000
 
 
+@common_options
 def get(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     kind: Annotated[
         str,
         typer.Argument(
@@ -471,9 +463,6 @@ def get(
         ),
     ],
     name: Annotated[str, typer.Argument(metavar="NAME", help="One of them, in full.", show_default=False)] = "",
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Show what is in force.
 
@@ -495,7 +484,6 @@ def get(
     from situ.lang.problems import nearest
     from situ.registry import KINDS
 
-    output = begin(context, json=as_json, quiet=quiet)
     known = read_kind(kind)
     others = {"version": _versions, "versions": _versions, "change": _changes, "changes": _changes}
     if known is None and kind not in others:

@@ -12,7 +12,7 @@ import typer
 
 from situ.cli.commands.explain_policy import policy_completion
 from situ.cli.exits import CommandError, Exit
-from situ.cli.options import Json, Project, Quiet, begin
+from situ.cli.options import common_options
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -163,8 +163,10 @@ def policies_of(names: Sequence[str], deployment: Deployment) -> tuple[dict[str,
 _SHOWN = 20  # lines passed over that are shown
 
 
+@common_options
 def replay(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     since: Annotated[
         str, typer.Option("--from", metavar="TIME", help="Events stored since then: 1 h ago, begin, a time.")
     ] = "begin",
@@ -210,9 +212,6 @@ def replay(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="With --policy: show the events behind each situation.")
     ] = False,
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Replay the root log: which events would each subscription get, or what would a policy detect?
 
@@ -233,7 +232,6 @@ def replay(
     from situ.cli.progress import progress
     from situ.cli.project import find_run, open_project
 
-    output = begin(context, json=as_json, quiet=quiet)
     first, last = read_moment(since, "--from"), read_moment(until, "--to") if until else None
     if policies:
         _refuse_with_policies({"--subscription": subscriptions, "--out": out, "--files": files, "--engine": engine})
@@ -253,7 +251,7 @@ def replay(
             )
         else:
             asyncio.run(_replay(find_run(project, output), engine, first, last, chosen, deliveries, advance))
-    if passed and not quiet:
+    if passed and not output.quiet:
         output.warn(passed[:_SHOWN])
 
     def shown() -> Any:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from situ.cli.exits import Exit
-from situ.cli.options import Json, Project, Quiet, begin
+from situ.cli.options import common_options
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from situ.app.run import RunProcess
-    from situ.cli.output import Shown
+    from situ.cli.output import Output, Shown
     from situ.cli.project import LiveRun
     from situ.cli.render.run import RunView
     from situ.project.status import RunStatus
@@ -21,8 +23,10 @@ if TYPE_CHECKING:
 # ``situ run``.
 
 
+@common_options
 def run(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     engine: Annotated[
         Literal["spark", "edge"] | None,
         typer.Option("--engine", help="What executes it, instead of what situ.yaml says.", show_default=False),
@@ -33,9 +37,6 @@ def run(
     wait: Annotated[
         str, typer.Option("--wait", metavar="TIME", help="How long to wait for a bus that does not answer.")
     ] = "30s",
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Run the project: bus, router and engine, until Ctrl-C.
 
@@ -54,7 +55,6 @@ def run(
     from situ.cli.render.run import live_view
     from situ.cli.signals import run_until_stopped
 
-    output = begin(context, json=as_json, quiet=quiet)
     output.lined = True
     seconds = read_duration(duration, "--for").total_seconds() if duration else None
     patience = read_duration(wait, "--wait").total_seconds()
@@ -65,7 +65,7 @@ def run(
             run_until_stopped(_run(running, view, seconds), None)
     finally:
         figures = running.figures
-        if figures.version and not as_json and not quiet:
+        if figures.version and not output.json and not output.quiet:
             from situ.cli.render.run import show_summary
 
             output.show(show_summary(figures))
@@ -105,7 +105,8 @@ async def _watch(running: RunProcess, view: RunView) -> None:
 # ``situ status``: what runs here, and how it is.
 
 
-def status(context: typer.Context, project: Project = None, as_json: Json = False, quiet: Quiet = False) -> Exit:
+@common_options
+def status(output: Output, project: Path | None) -> Exit:
     """Show what runs: engines, streams, durable subscriptions and what waits for them, clients, actions.
 
     Ends with 1 if nothing runs.
@@ -121,7 +122,6 @@ def status(context: typer.Context, project: Project = None, as_json: Json = Fals
     from situ.cli.project import find_run
     from situ.cli.render.status import suspended_declarations
 
-    output = begin(context, json=as_json, quiet=quiet)
     live = find_run(project, output)
     found = asyncio.run(_read_status(live))
     actions = count_actions(ActionQueue(live.path))

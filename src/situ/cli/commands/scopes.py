@@ -7,15 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from situ.cli.exits import CommandError, Exit
 from situ.cli.groups import group
-from situ.cli.options import Credentials, Json, Project, Quiet, Server, begin
+from situ.cli.options import Credentials, Server, common_options
 
 if TYPE_CHECKING:
+    from situ.cli.output import Output
     from situ.scopes.graph import Grant
 
 
@@ -92,7 +93,7 @@ def put(
         list[str] | None,
         typer.Option("--in", metavar="SCOPE", help="A scope that it is in; repeatable.", show_default=False),
     ] = None,
-    output: Annotated[str, _filter_option("--output", "What lets events out.")] = "",
+    out: Annotated[str, _filter_option("--output", "What lets events out.")] = "",
     entry: Annotated[str, _filter_option("--input", "What lets events in.")] = "",
     zones: Annotated[
         list[str] | None,
@@ -113,7 +114,7 @@ def put(
         dimension=dimension,
         scope=scope,
         containers=tuple(containers or ()),
-        output=output or None,
+        output=out or None,
         input=entry or None,
         carriers=tuple(zones) if zones else None,
     )
@@ -260,7 +261,9 @@ class ScopeRequest:
 
 
 def _carry_out(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
+    operation: Any,
     epoch: Annotated[
         int | None,
         typer.Option("--epoch", metavar="N", help="Only if this epoch is still in force.", show_default=False),
@@ -272,16 +275,10 @@ def _carry_out(
     ] = "",
     credentials: Credentials = None,
     server: Server = "",
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    *,
-    operation: Any,
 ) -> Exit:
     from situ.cli.render.registry import show_difference
     from situ.cli.scope_changes import change_as_client, change_as_operator
 
-    output = begin(context, json=as_json, quiet=quiet)
     asked = ScopeRequest(project, epoch, reason, client, credentials, server, dry_run)
     if dry_run and (client or credentials is not None):
         raise typer.BadParameter("only who has the project folder can look ahead", param_hint="'--dry-run'")
@@ -298,33 +295,30 @@ def _carry_out(
 
 def command_of(operation: Callable[..., Any]) -> Callable[..., Exit]:
     """The command that has an operation carried out: its own arguments, then those that all of them have."""
-    own, common = inspect.signature(operation).parameters, inspect.signature(_carry_out).parameters
-    shared = {name: each for name, each in common.items() if name != "operation"}
-    hints = {**get_type_hints(_carry_out, include_extras=True), **get_type_hints(operation, include_extras=True)}
+    own, shared = (dict(inspect.signature(each).parameters) for each in (operation, _carry_out))
+    first = {name: shared.pop(name) for name in ("output", "project", "operation")}
 
-    def command(**given: Any) -> Exit:
+    def command(output: Output, project: Path | None, **given: Any) -> Exit:
         asked = operation(**{name: given.pop(name) for name in own})
-        return _carry_out(**given, operation=asked)
+        return _carry_out(output, project, asked, **given)
 
-    parameters = [
-        each.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name])
-        for name, each in (*own.items(), *shared.items())
-    ]
+    parameters = (first["output"], first["project"], *own.values(), *shared.values())
     command.__doc__, command.__name__ = operation.__doc__, operation.__name__
-    command.__signature__ = inspect.Signature(parameters, return_annotation=Exit)  # type: ignore[attr-defined]
-    command.__annotations__ = {name: hints[name] for name in (*own, *shared)}
-    return command
+    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+    )
+    command.__annotations__ = {**_carry_out.__annotations__, **operation.__annotations__}
+    return common_options(command)
 
 
 # ── what was done ──
 
 
+@common_options
 def history(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="So many, newest first.")] = 100,
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Show every change of the scopes: when, by whom, what is different since, and what was suspended with it.
 
@@ -335,7 +329,6 @@ def history(
     """
     from situ.cli.registry import registry_of
 
-    output = begin(context, json=as_json, quiet=quiet)
     with registry_of(project) as registered:
         found = registered.registry.epochs(limit)
     if not found:
@@ -370,7 +363,10 @@ app = group(
 
 
 @app.callback(invoke_without_command=True)
+@common_options
 def scopes(
+    output: Output,
+    project: Path | None,
     context: typer.Context,
     dimension: Annotated[
         str, typer.Option("--dimension", "-d", metavar="NAME", help="Only this one.", show_default=False)
@@ -378,9 +374,6 @@ def scopes(
     svg: Annotated[
         str, typer.Option("--svg", metavar="FILE", help="Draw them into this file, too.", show_default=False)
     ] = "",
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Its help is the one above."""
     import asyncio
@@ -394,7 +387,6 @@ def scopes(
 
     if context.invoked_subcommand is not None:
         return Exit.DONE
-    output = begin(context, json=as_json, quiet=quiet)
     deployment = asyncio.run(deployment_in_force(project, output))
     graph = deployment.scopes
     if dimension and dimension not in graph.dimensions:

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from situ.cli.exits import Exit
-from situ.cli.options import Json, Project, Quiet, begin
+from situ.cli.options import common_options
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from situ.cli.output import Output
     from situ.cli.project import LiveRun
     from situ.explain.dead_letters import LateEvent
     from situ.explain.situations import SituationRecord
@@ -19,16 +22,15 @@ if TYPE_CHECKING:
 # ``situ situations``.
 
 
+@common_options
 def situations(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     policy: Annotated[
         str, typer.Option("--policy", metavar="NAME", help="Only of this policy.", show_default=False)
     ] = "",
     only_open: Annotated[bool, typer.Option("--open", help="Only those that are open.")] = False,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="The latest so many.")] = 50,
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """List the situations that policies detected, the latest last.
 
@@ -44,7 +46,6 @@ def situations(
 
     from situ.cli.project import find_run
 
-    output = begin(context, json=as_json, quiet=quiet)
     found = asyncio.run(_latest_situations(find_run(project, output), policy, limit, only_open=only_open))
 
     def shown() -> Any:
@@ -68,17 +69,16 @@ async def _latest_situations(live: LiveRun, policy: str, limit: int, *, only_ope
 # ``situ late``: events that came after policies had decided without them.
 
 
+@common_options
 def late(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     type: Annotated[str, typer.Option("--type", metavar="TYPE", help="Only of this type.", show_default=False)] = "",
     policy: Annotated[
         str,
         typer.Option("--policy", metavar="NAME", help="Only too late for this policy.", show_default=False),
     ] = "",
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="The latest so many.")] = 50,
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """List events that came too late for policies, the latest last.
 
@@ -94,7 +94,6 @@ def late(
 
     from situ.cli.project import find_run
 
-    output = begin(context, json=as_json, quiet=quiet)
     found = asyncio.run(_latest_late(find_run(project, output), type, policy, limit))
 
     def shown() -> Any:

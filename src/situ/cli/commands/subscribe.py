@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from situ.cli.exits import Exit
-from situ.cli.options import Credentials, InScopes, Json, New, Project, Quiet, Server, begin, read_scopes
+from situ.cli.options import Credentials, InScopes, New, Server, common_options, read_scopes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
     from datetime import datetime
+    from pathlib import Path
 
     from situ.bus.interface import Bus
     from situ.cli.connection import ClientIdentity
@@ -35,8 +36,10 @@ def _event_types(incomplete: str) -> list[str]:
     return [name for name in type_names() if name.startswith(incomplete)]
 
 
+@common_options
 def subscribe(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     types: Annotated[
         list[str] | None,
         typer.Argument(
@@ -86,9 +89,6 @@ def subscribe(
     scopes: InScopes = None,
     credentials: Credentials = None,
     server: Server = "",
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Show events as they come, until Ctrl-C.
 
@@ -108,7 +108,6 @@ def subscribe(
     from situ.cli.connection import as_client
     from situ.cli.signals import run_until_stopped
 
-    output = begin(context, json=as_json, quiet=quiet)
     output.lined = True
     if durable and not client and credentials is None:
         raise typer.BadParameter("a durable subscription belongs to a client; name it", param_hint="'--client'")
@@ -214,8 +213,10 @@ def as_json(event: Event) -> dict[str, Any]:
 _GLANCE = 0.2  # seconds between two looks at the log, when it does not grow
 
 
+@common_options
 def tail(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     types: Annotated[
         list[str] | None,
         typer.Option(
@@ -242,9 +243,6 @@ def tail(
     timeout: Annotated[
         str, typer.Option("--timeout", metavar="TIME", help="End after so long, as in 10s.", show_default=False)
     ] = "",
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Show all events of the run as they are stored, until Ctrl-C.
 
@@ -266,7 +264,6 @@ def tail(
     from situ.cli.project import find_run
     from situ.cli.signals import run_until_stopped
 
-    output = begin(context, json=as_json, quiet=quiet)
     output.lined = True
     start = read_moment(since, "--since") if since else None
     seconds = read_duration(timeout, "--timeout").total_seconds() if timeout else None

@@ -8,15 +8,19 @@ import typer
 
 from situ.cli.commands.explain_context import context_completion
 from situ.cli.exits import Exit
-from situ.cli.options import Json, Project, Quiet, begin
+from situ.cli.options import common_options
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from situ.cli.output import Output
     from situ.explain.conversion import ContextTransformer
 
 
+@common_options
 def transform(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     file: Annotated[str, typer.Argument(metavar="FILE", help="Events, one a line, or one; - is standard input.")] = "-",
     from_: Annotated[
         str,
@@ -29,9 +33,6 @@ def transform(
     type: Annotated[
         str, typer.Option("--type", metavar="TYPE", help="The type of bare data; a CloudEvent says its own.")
     ] = "",
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Transform events: in through one context, out through another.
 
@@ -52,7 +53,6 @@ def transform(
     from situ.cli.project import open_project
     from situ.explain.conversion import ContextTransformer, find_context
 
-    output = begin(context, json=as_json, quiet=quiet)
     output.lined = True
     opened = open_project(project)
     deployment = opened.deployment

@@ -12,9 +12,10 @@ import typer
 
 from situ.cli.exits import CommandError, Exit
 from situ.cli.groups import group
-from situ.cli.options import Json, Project, Quiet, begin
+from situ.cli.options import common_options
 
 if TYPE_CHECKING:
+    from situ.cli.output import Output
     from situ.lang.types.model import Struct
     from situ.lang.types.table import Types
 
@@ -33,8 +34,9 @@ class SchemaFormat(StrEnum):
 
 
 @app.command("import")
+@common_options
 def import_types(
-    context: typer.Context,
+    output: Output,
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="A JSON Schema, draft 7 to 2020-12; - is standard input.")
     ],
@@ -46,8 +48,6 @@ def import_types(
         str, typer.Option("--name", help="Name of the event type, if the schema has no title.", show_default=False)
     ] = "",
     force: Overwrite = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Make types of a JSON Schema.
 
@@ -64,14 +64,13 @@ def import_types(
     from situ.lang.types.declaration import print_types
     from situ.lang.types.json_schema import import_schema
 
-    output = begin(context, json=as_json, quiet=quiet)
     problems = Problems()
     imported = import_schema(parse_json(read_file(file), file), name or type_name(file), problems)
     problems.raise_errors()
     text = print_types(imported)
     if out is not None:
         write_new(out, text, overwrite=force)
-    if as_json:
+    if output.json:
         found = [problem.as_json() for problem in problems.sorted()]
         output.data({"types": imported.as_json(), "text": text, "file": str(out) if out else None, "problems": found})
         return Exit.DONE
@@ -84,17 +83,16 @@ def import_types(
 
 
 @app.command("export")
+@common_options
 def export_types(
-    context: typer.Context,
+    output: Output,
+    project: Path | None,
     name: Annotated[str, typer.Argument(metavar="TYPE", help="One type instead of all.", show_default=False)] = "",
     format: Annotated[SchemaFormat, typer.Option("--format", help="What to write them as.")] = SchemaFormat.JSON_SCHEMA,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Where to write.", show_default=False)
     ] = None,
     force: Overwrite = False,
-    project: Project = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> Exit:
     """Write types as JSON Schema, Spark columns or Arrow schemas.
 
@@ -108,14 +106,13 @@ def export_types(
     from situ.cli.arguments import write_new
     from situ.cli.project import open_project
 
-    output = begin(context, json=as_json, quiet=quiet)
     types = open_project(project).deployment.types
     chosen = _struct(name, types) if name else None
     text, data = _exported(types, chosen, format)
     if out is not None:
         write_new(out, text, overwrite=force)
         output.note(f"Wrote {out}.")
-    elif as_json:
+    elif output.json:
         output.data(data)
     else:
         output.text(text)
