@@ -6,100 +6,83 @@ Decides and lays nothing out: :mod:`situ.cli.render.transform` does that.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Literal
+
+import msgspec
 
 from situ.contexts.model import Context, Conversion, Direction, EventMapping, Rule
 from situ.contexts.resolve_rules import rules_in_force
 from situ.contexts.transform.transformation import mappings_in_force
 from situ.explain.conversion import ContextConversions, place_text, type_text
+from situ.explain.explanation import Explanation
 from situ.lang.expr.scope import Variable
 from situ.model import Deployment
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextDeclaration:
-    """Something that is in force in a context: in words, by whom and where it is declared."""
+class ContextDeclaration(Explanation, frozen=True, kw_only=True):
+    """A mapping, rule or function that is in force in a context."""
 
     text: str
     context: str
-    place: str
-    overrides: tuple[str, ...] = ()
+    """The context that declares it."""
+    place: str | None = msgspec.field(name="from")
+    """File and line where it is declared."""
+    overrides: tuple[str, ...]
     """The contexts whose own it takes the place of."""
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "text": self.text,
-            "context": self.context,
-            "from": self.place or None,
-            "overrides": list(self.overrides),
-        }
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventTypeExplanation:
-    """What becomes of an event type; where it has no way, ``reason`` says why."""
+class EventTypeExplanation(Explanation, frozen=True, kw_only=True):
+    """What becomes of an event type."""
 
     type: str
-    target: str = ""
-    kind: str = ""
-    """``mapped``, ``converted`` under its own name, ``passes`` or ``not available``."""
-    reason: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        return {"type": self.type, "target": self.target or None, "kind": self.kind, "reason": self.reason or None}
+    target: str | None
+    kind: Literal["mapped", "converted", "passes", "not available"]
+    """`converted` is under its own name."""
+    reason: str | None
+    """Why it is not available."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DirectionExplanation:
-    """One direction of a context."""
+class DirectionExplanation(Explanation, frozen=True, kw_only=True):
+    """One direction of a context: what is in force, and what becomes of each event type."""
 
-    direction: str
     mappings: tuple[ContextDeclaration, ...]
     rules: tuple[ContextDeclaration, ...]
     events: tuple[EventTypeExplanation, ...]
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "mappings": [each.as_json() for each in self.mappings],
-            "rules": [each.as_json() for each in self.rules],
-            "events": [each.as_json() for each in self.events],
-        }
 
+class ContextUsers(Explanation, frozen=True, kw_only=True):
+    """Who uses a context."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextExplanation:
-    """A context; ``chain`` leads to root."""
-
-    name: str
-    chain: tuple[str, ...]
-    children: tuple[str, ...]
-    derive: bool
     clients: tuple[str, ...]
     advertisements: tuple[str, ...]
     subscriptions: tuple[str, ...]
-    types: tuple[str, ...]
-    hidden: tuple[str, ...]
-    """Types whose name its ancestors use for others."""
-    inherited: tuple[str, ...]
-    functions: tuple[ContextDeclaration, ...]
-    directions: tuple[DirectionExplanation, ...]
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "context": self.name,
-            "chain": list(self.chain),
-            "children": list(self.children),
-            "derive": self.derive,
-            "used_by": {
-                "clients": list(self.clients),
-                "advertisements": list(self.advertisements),
-                "subscriptions": list(self.subscriptions),
-            },
-            "types": {"own": list(self.types), "hiding": list(self.hidden), "inherited": list(self.inherited)},
-            "functions": [each.as_json() for each in self.functions],
-            **{each.direction: each.as_json() for each in self.directions},
-        }
+
+class ContextTypes(Explanation, frozen=True, kw_only=True):
+    """The types of a context."""
+
+    own: tuple[str, ...]
+    hiding: tuple[str, ...]
+    """Own types whose name its ancestors use for others."""
+    inherited: tuple[str, ...]
+
+
+class ContextExplanation(Explanation, frozen=True, kw_only=True):
+    """A context: what it declares and inherits, who uses it, what becomes of event types."""
+
+    context: str
+    chain: tuple[str, ...]
+    """The context and what it extends, up to root."""
+    children: tuple[str, ...]
+    derive: bool
+    """Whether event types that rules change get a type of their own name."""
+    used_by: ContextUsers
+    types: ContextTypes
+    functions: tuple[ContextDeclaration, ...]
+    outgoing: DirectionExplanation = msgspec.field(name="out")
+    """From root."""
+    incoming: DirectionExplanation = msgspec.field(name="in")
+    """To root."""
 
 
 def explain_context(context: Context, deployment: Deployment) -> ContextExplanation:
@@ -109,18 +92,25 @@ def explain_context(context: Context, deployment: Deployment) -> ContextExplanat
     clients = {name for name, each in deployment.clients.items() if each.context == context.id}
     inherited = {each.name for each in context.types.declared} - own
     return ContextExplanation(
-        name=context.name,
+        context=context.name,
         chain=tuple(each.id for each in context.chain),
         children=tuple(each.id for each in deployment.contexts.children(context.id)),
         derive=context.derive,
-        clients=tuple(sorted(clients)),
-        advertisements=tuple(sorted(id for id, each in deployment.advertisements.items() if each.client in clients)),
-        subscriptions=tuple(sorted(id for id, each in deployment.subscriptions.items() if each.context == context.id)),
-        types=tuple(sorted(own)),
-        hidden=tuple(sorted(own & above)),
-        inherited=tuple(sorted(inherited)),
+        used_by=ContextUsers(
+            clients=tuple(sorted(clients)),
+            advertisements=tuple(
+                sorted(id for id, each in deployment.advertisements.items() if each.client in clients)
+            ),
+            subscriptions=tuple(
+                sorted(id for id, each in deployment.subscriptions.items() if each.context == context.id)
+            ),
+        ),
+        types=ContextTypes(
+            own=tuple(sorted(own)), hiding=tuple(sorted(own & above)), inherited=tuple(sorted(inherited))
+        ),
         functions=tuple(_functions(context)),
-        directions=tuple(_direction(context, each) for each in (Direction.OUT, Direction.IN)),
+        outgoing=_direction(context, Direction.OUT),
+        incoming=_direction(context, Direction.IN),
     )
 
 
@@ -145,7 +135,6 @@ def _variable(variable: Variable) -> str:
 
 def _direction(context: Context, direction: Direction) -> DirectionExplanation:
     return DirectionExplanation(
-        direction=direction.value,
         mappings=tuple(_mapping(each, context) for each in mappings_in_force(context, direction).values()),
         rules=tuple(_rules(context, direction)),
         events=tuple(_events(context, direction)),
@@ -158,7 +147,8 @@ def _mapping(mapping: EventMapping, context: Context) -> ContextDeclaration:
         here = type_text(here, context)
     else:
         there = type_text(there, context)
-    return ContextDeclaration(text=f"{here} -> {there}", context=mapping.context, place=place_text(mapping.location))
+    place = place_text(mapping.location)
+    return ContextDeclaration(text=f"{here} -> {there}", context=mapping.context, place=place, overrides=())
 
 
 def _rules(context: Context, direction: Direction) -> Iterator[ContextDeclaration]:
@@ -179,8 +169,12 @@ def _events(context: Context, direction: Direction) -> Iterator[EventTypeExplana
     for name in sorted(context.types_of(direction).events):
         way = ways.by_type.get(name)
         if way is None:
-            yield EventTypeExplanation(type=name, kind="not available", reason=ways.reason(name))
+            yield EventTypeExplanation(type=name, target=None, kind="not available", reason=ways.reason(name) or None)
             continue
-        kind = "mapped" if way.mapping is not None else "passes" if way.is_identity else "converted"
         target = way.target.name if direction is Direction.IN else type_text(way.target.name, context)
-        yield EventTypeExplanation(type=name, target=target, kind=kind)
+        yield EventTypeExplanation(
+            type=name,
+            target=target or None,
+            kind="mapped" if way.mapping is not None else "passes" if way.is_identity else "converted",
+            reason=None,
+        )

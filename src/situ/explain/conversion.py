@@ -90,9 +90,9 @@ def find_context(name: str, deployment: Deployment) -> Context:
     raise SituError(UNKNOWN_CONTEXT(name=name, reason=reason, nearest=nearest(id, known), remedy=remedy))
 
 
-def place_text(location: Location | None) -> str:
-    """``contexts/us.yaml:20``; empty for what is written nowhere."""
-    return "" if location is None else f"{location.file}:{location.line}"
+def place_text(location: Location | None) -> str | None:
+    """``contexts/us.yaml:20``; None for what is written nowhere."""
+    return None if location is None else f"{location.file}:{location.line}"
 
 
 def type_text(name: str, context: Context) -> str:

@@ -10,8 +10,8 @@ import base64
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import msgspec
 
@@ -21,6 +21,7 @@ from situ.event.lines import decode_line
 from situ.event.message import POLICIES, EventKey, Message, StoredMessage, join_lines, split_lines
 from situ.event.row import Row
 from situ.event.subjects import BusNames
+from situ.explain.explanation import TEXT_ONLY, Explanation
 from situ.lang.catalogue import NOT_PUBLISHED_AGAIN
 from situ.lang.problems import SituError
 from situ.protocol.messages import Nack, PublishAck
@@ -35,66 +36,47 @@ _RETRIED = "retried."
 _PATIENCE = 10.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredDeadLetter:
-    """A dead letter. ``seq`` and ``place`` say where the bus has it; ``retried`` that it was published again."""
+class StoredDeadLetter(Explanation, frozen=True, kw_only=True):
+    """A dead letter: an event that could not go on, and why."""
 
     id: str
     time: str
     client: str
     code: str
     stage: str
+    """The stage at which it could not go on."""
     path: str
+    """The place in the event that is wrong; empty: the event."""
     message: str
     hint: str
     others: tuple[str, ...]
+    """What else is wrong with it."""
     key: str
-    ad: str
+    advertisement: str | None
     context: str
-    original: bytes
+    retried: bool
+    """It was published again."""
+    original: str | None
+    """What was sent, if it is a text."""
+    original_base64: str | None
+    """What was sent, if it is none."""
     whole: bool
-    seq: int
-    place: int
-    at: int
+    """False: it was too large to be kept whole, and this is its beginning."""
+    sent: Annotated[bytes, TEXT_ONLY]
+    seq: Annotated[int, TEXT_ONLY]
+    """With the place, where the bus has it."""
+    place: Annotated[int, TEXT_ONLY]
+    at: Annotated[int, TEXT_ONLY]
     """When the bus stored it, in microseconds."""
-    retried: bool = False
-
-    @property
-    def text(self) -> str | None:
-        """What was sent, if it is a text."""
-        try:
-            return self.original.decode()
-        except UnicodeDecodeError:
-            return None
 
     @property
     def event(self) -> dict[str, Any] | None:
         """What was sent, if it is a JSON object."""
         try:
-            found = msgspec.json.decode(self.original)
+            found = msgspec.json.decode(self.sent)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
         return found if isinstance(found, dict) else None
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "time": self.time,
-            "client": self.client,
-            "code": self.code,
-            "stage": self.stage,
-            "path": self.path,
-            "message": self.message,
-            "hint": self.hint,
-            "others": list(self.others),
-            "key": self.key,
-            "advertisement": self.ad or None,
-            "context": self.context,
-            "retried": self.retried,
-            "original": self.text if self.text is not None else None,
-            "original_base64": None if self.text is not None else base64.b64encode(self.original).decode(),
-            "whole": self.whole,
-        }
 
 
 async def read_dead_letters(bus: Bus, *, client: str = "", first: int = 1) -> AsyncIterator[StoredDeadLetter]:
@@ -106,7 +88,7 @@ async def read_dead_letters(bus: Bus, *, client: str = "", first: int = 1) -> As
         async for message in messages:
             for letter in _letters_of(message):
                 done = letter.place in marks.get(letter.seq, ())
-                yield replace(letter, retried=True) if done else letter
+                yield msgspec.structs.replace(letter, retried=True) if done else letter
 
 
 async def latest_dead_letters(bus: Bus, number: int, *, client: str = "") -> list[StoredDeadLetter]:
@@ -136,8 +118,8 @@ async def publish_again(bus: Bus, letter: StoredDeadLetter) -> None:
         reason = "what was sent is no JSON object" if letter.whole else "it was too large to be kept whole"
         raise SituError(NOT_PUBLISHED_AGAIN(id=letter.id, reason=reason))
     event = {name: value for name, value in event.items() if not name.startswith("situ")}
-    if letter.ad:
-        event["situad"] = letter.ad
+    if letter.advertisement:
+        event["situad"] = letter.advertisement
     body = join_lines([msgspec.json.encode(event)])
     message = Message(subject=BusNames(bus.zone).ingress(ROUTER, letter.client), body=body)
     answer = await bus.request(message, timeout=_PATIENCE)
@@ -178,6 +160,8 @@ def _letter(line: bytes, message: StoredMessage, place: int) -> StoredDeadLetter
     event = msgspec.json.decode(line)
     data = event["data"]
     original = data["original"]
+    sent = base64.b64decode(original) if data.get("encoding") == "base64" else original.encode()
+    text = _text(sent)
     return StoredDeadLetter(
         id=event["id"],
         time=event["time"],
@@ -189,14 +173,24 @@ def _letter(line: bytes, message: StoredMessage, place: int) -> StoredDeadLetter
         hint=data["hint"],
         others=tuple(data.get("others", ())),
         key=data["key"],
-        ad=data["ad"],
+        advertisement=data["ad"] or None,
         context=data["context"],
-        original=base64.b64decode(original) if data.get("encoding") == "base64" else original.encode(),
+        retried=False,
+        original=text,
+        original_base64=None if text is not None else base64.b64encode(sent).decode(),
         whole="size" not in data,
+        sent=sent,
         seq=message.seq,
         place=place,
         at=message.at,
     )
+
+
+def _text(sent: bytes) -> str | None:
+    try:
+        return sent.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _client_of(id: str) -> str:

@@ -7,8 +7,7 @@ an id is searched for in everything the bus holds.
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -19,6 +18,7 @@ from situ.event.row import Row
 from situ.event.seal import seal_of
 from situ.event.subjects import BusNames
 from situ.explain.dead_letters import StoredDeadLetter, read_dead_letters
+from situ.explain.explanation import TEXT_ONLY, Explanation
 from situ.explain.subscription import SubscriptionMatch, explain_filter_match, routing_of
 from situ.lang.catalogue import UNKNOWN_EVENT
 from situ.lang.problems import SituError
@@ -29,59 +29,45 @@ from situ.routing.routing_table import RoutingTable
 from situ.stages.visibility import EventVisibility
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventExplanation:
-    """``stream`` says where the event is, ``letter`` why it is no event; a waiting one has neither row nor matches."""
+class EventExplanation(Explanation, frozen=True, kw_only=True):
+    """What became of an event. One that waits for an engine, or is a dead letter, has only what is known of it."""
 
     key: str
     stream: str
-    seq: int
-    at: int
-    version: int
-    row: Row | None = None
-    letter: StoredDeadLetter | None = None
-    matched: tuple[SubscriptionMatch, ...] = ()
-    hidden: tuple[SubscriptionMatch, ...] = ()
-    """Those that want it, and to which it is not visible."""
-    others: tuple[SubscriptionMatch, ...] = ()
-    """Subscriptions to its type that do not want it."""
-    elsewhere: int = 0
+    """Where the event is: the root log, what waits for an engine, or the dead letters."""
+    sequence: int
+    """The number of its message there."""
+    stored: str
+    deployment: int
+    """The version of what is declared by which its subscriptions are explained."""
+    position: int | None
+    id: str | None
+    source: str | None
+    type: str | None
+    time: str | None
+    received: str | None
+    advertisement: str | None
+    data: Any
+    dead_letter: StoredDeadLetter | None
+    """Why it is no event."""
+    subscriptions: tuple[SubscriptionMatch, ...]
+    """Those to its type: that get it, then to which it is not visible, then that do not want it."""
+    elsewhere: Annotated[int, TEXT_ONLY] = 0
     """How many subscriptions are to other types."""
+    sent: Annotated[str, TEXT_ONLY] = ""
+    """The data as the log has it."""
 
-    def as_json(self) -> dict[str, Any]:
-        row = self.row
-        return {
-            "key": self.key,
-            "stream": self.stream,
-            "sequence": self.seq,
-            "stored": print_instant(self.at),
-            "deployment": self.version,
-            "position": row.pos if row else None,
-            "id": row.id if row else None,
-            "source": row.source if row else None,
-            "type": row.type if row else None,
-            "time": print_instant(row.time) if row else None,
-            "received": print_instant(row.recv) if row else None,
-            "advertisement": row.ad if row else None,
-            "data": msgspec.json.decode(row.data) if row else None,
-            "dead_letter": self.letter.as_json() if self.letter else None,
-            "subscriptions": [
-                *(_as_json(each) for each in self.matched),
-                *({**_as_json(each), "visible": False} for each in self.hidden),
-                *(_as_json(each) for each in self.others),
-            ],
-        }
+    @property
+    def matched(self) -> tuple[SubscriptionMatch, ...]:
+        return tuple(each for each in self.subscriptions if each.matched and each.visible)
 
+    @property
+    def hidden(self) -> tuple[SubscriptionMatch, ...]:
+        return tuple(each for each in self.subscriptions if not each.visible)
 
-def _as_json(explained: SubscriptionMatch) -> dict[str, Any]:
-    return {
-        "subscription": explained.subscription,
-        "matched": explained.matched,
-        "joined": explained.joined or None,
-        "parts": [
-            {"text": part.text, "outcome": part.outcome, "values": dict(part.values)} for part in explained.parts
-        ],
-    }
+    @property
+    def others(self) -> tuple[SubscriptionMatch, ...]:
+        return tuple(each for each in self.subscriptions if not each.matched)
 
 
 async def explain_event(
@@ -93,7 +79,8 @@ async def explain_event(
     if found is not None:
         stored, row, stream = found
         if row is None:
-            return _waiting(wanted, stored, stream, deployment)
+            key = str(wanted.key) if wanted.key is not None else stored.headers[KEY]
+            return _without_row(key, stream, stored.seq, stored.at, deployment)
         seeing = EventVisibility.of(deployment.numbered())
         if seeing is not None:
             for epoch in seeing.missing([row]):
@@ -102,14 +89,7 @@ async def explain_event(
     letter = await _in_letters(wanted, bus)
     if letter is None:
         raise SituError(UNKNOWN_EVENT(name=name))
-    return EventExplanation(
-        key=letter.key,
-        stream=BusNames(bus.zone).dead_stream,
-        seq=letter.seq,
-        at=letter.at,
-        version=deployment.version,
-        letter=letter,
-    )
+    return _without_row(letter.key, BusNames(bus.zone).dead_stream, letter.seq, letter.at, deployment, letter)
 
 
 async def _in_log(wanted: EventReference, bus: Bus, progress: Progress | None) -> tuple[StoredMessage, Row, str] | None:
@@ -148,9 +128,26 @@ async def _in_letters(wanted: EventReference, bus: Bus) -> StoredDeadLetter | No
     return None
 
 
-def _waiting(wanted: EventReference, stored: StoredMessage, stream: str, deployment: Deployment) -> EventExplanation:
-    key = str(wanted.key) if wanted.key is not None else stored.headers[KEY]
-    return EventExplanation(key=key, stream=stream, seq=stored.seq, at=stored.at, version=deployment.version)
+def _without_row(
+    key: str, stream: str, seq: int, at: int, deployment: Deployment, letter: StoredDeadLetter | None = None
+) -> EventExplanation:
+    return EventExplanation(
+        key=key,
+        stream=stream,
+        sequence=seq,
+        stored=print_instant(at),
+        deployment=deployment.version,
+        position=None,
+        id=None,
+        source=None,
+        type=None,
+        time=None,
+        received=None,
+        advertisement=None,
+        data=None,
+        dead_letter=letter,
+        subscriptions=(),
+    )
 
 
 def _explained(
@@ -160,22 +157,29 @@ def _explained(
     asked = [id for id in sorted(routing.subscriptions) if routing.filters_for(id, row.type)]
     explained = [_for_addressee(explain_filter_match(routing, id, row), row, routing) for id in asked]
     wanting = [each for each in explained if each.matched]
-    seen = {
-        each.subscription
-        for each in wanting
-        if seeing is None or seeing.sees(seeing.look(row), routing.subscriptions[each.subscription].scopes)
-    }
+    seen: list[SubscriptionMatch] = []
+    hidden: list[SubscriptionMatch] = []
+    for each in wanting:
+        sees = seeing is None or seeing.sees(seeing.look(row), routing.subscriptions[each.subscription].scopes)
+        (seen if sees else hidden).append(msgspec.structs.replace(each, visible=sees))
     return EventExplanation(
         key=f"{row.client}.{row.incarnation}.{row.seq}",
         stream=stream,
-        seq=stored.seq,
-        at=stored.at,
-        version=deployment.version,
-        row=row,
-        matched=tuple(each for each in wanting if each.subscription in seen),
-        hidden=tuple(each for each in wanting if each.subscription not in seen),
-        others=tuple(each for each in explained if not each.matched),
+        sequence=stored.seq,
+        stored=print_instant(stored.at),
+        deployment=deployment.version,
+        position=row.pos,
+        id=row.id,
+        source=row.source,
+        type=row.type,
+        time=print_instant(row.time),
+        received=print_instant(row.recv),
+        advertisement=row.ad,
+        data=msgspec.json.decode(row.data),
+        dead_letter=None,
+        subscriptions=(*seen, *hidden, *(each for each in explained if not each.matched)),
         elsewhere=len(routing.subscriptions) - len(asked),
+        sent=row.data.decode(),
     )
 
 
@@ -184,4 +188,4 @@ def _for_addressee(explained: SubscriptionMatch, row: Row, routing: RoutingTable
     own = routing.subscriptions[explained.subscription].client == row.client
     if not own or not explained.matched:
         return explained
-    return replace(explained, matched=False, parts=())
+    return msgspec.structs.replace(explained, matched=False, parts=())

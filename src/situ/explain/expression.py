@@ -14,15 +14,18 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from math import lcm
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from situ.event import CloudEvent, decode_event
+from situ.explain.explanation import TEXT_ONLY, Explanation
 from situ.lang.catalogue import OTHER_EVENT, UNKNOWN_SUBSCRIPTION, UNKNOWN_TYPE, WITHOUT_TYPE
 from situ.lang.documents.strict_json import JSON_LIMITS, read_json, to_text
 from situ.lang.expr.checker.check import Checked, check, check_condition
 from situ.lang.expr.definitions import Function
 from situ.lang.expr.emit.python import compile_test, compile_value
-from situ.lang.expr.emit.spark import SparkExpression, emit_spark
+from situ.lang.expr.emit.spark import emit_spark
 from situ.lang.expr.format import print_expression, print_literal
 from situ.lang.expr.interpret import interpret
 from situ.lang.expr.runtime import FAILURES
@@ -78,19 +81,18 @@ class Sample:
     values: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpressionOutcome:
-    """A value, null, or failure with its reason; ``shown`` is the value as it would be written in an expression."""
+class ExpressionOutcome(Explanation, frozen=True, kw_only=True):
+    """What an expression gives for a sample."""
 
     sample: str
-    shown: str
-    value: Any = None
-    failure: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        if self.failure:
-            return {"sample": self.sample, "fails": True, "reason": self.failure}
-        return {"sample": self.sample, "fails": False, "value": self.value}
+    """What the sample is; empty: the expression reads nothing."""
+    fails: bool
+    value: Any | msgspec.UnsetType = msgspec.UNSET
+    """Null or a value, as JSON; left out if it fails."""
+    reason: str = ""
+    """Why it fails."""
+    shown: Annotated[str, TEXT_ONLY] = ""
+    """The value as it would be written in an expression."""
 
 
 def read_sample(raw: RawSample, payload: Struct, types: Types, now: datetime) -> Sample:
@@ -137,10 +139,10 @@ def evaluate(node: Node, sample: Sample, types: Types) -> ExpressionOutcome:
     try:
         value = interpret(node, sample.values)
     except FAILURES as failure:
-        return ExpressionOutcome(sample=sample.name, shown="", failure=str(failure) or "the operation failed")
+        return ExpressionOutcome(sample=sample.name, fails=True, reason=str(failure) or "the operation failed")
     encoded = None if value is None else encode(node.type, value, types)
     shown = print_literal(value, node.unit) if not isinstance(value, dict | list) else _structure(encoded)
-    return ExpressionOutcome(sample=sample.name, shown=shown, value=encoded)
+    return ExpressionOutcome(sample=sample.name, fails=False, value=encoded, shown=shown)
 
 
 @contextmanager
@@ -184,63 +186,47 @@ _LONGEST_DIVISOR = 10**9
 """Divisors with more digits say nothing to a reader: then factor and offset are shown, rounded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpressionPart:
-    """A node of the typed tree in words, with what is below it; ``role`` says what it is to the node above."""
+class ExpressionPart(Explanation, frozen=True, kw_only=True):
+    """A node of the typed tree, with what is below it."""
 
-    label: str
-    role: str
+    node: str
+    role: str = ""
+    """What it is to the node above, where that has several kinds of parts."""
     type: str
-    unit: str
+    unit: str | None
     nullable: bool
     can_fail: bool
     parts: tuple[ExpressionPart, ...]
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "node": self.label,
-            **({"role": self.role} if self.role else {}),
-            "type": self.type,
-            "unit": self.unit or None,
-            "nullable": self.nullable,
-            "can_fail": self.can_fail,
-            "parts": [part.as_json() for part in self.parts],
-        }
+
+class SparkForm(Explanation, frozen=True, kw_only=True):
+    """An expression in Spark SQL."""
+
+    value: str
+    fails: str | None
+    """What is true where it fails; null: it cannot."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpressionExplanation:
-    """An expression explained. ``subject`` names where it comes from, ``over`` what it is evaluated on."""
+class ExpressionExplanation(Explanation, frozen=True, kw_only=True):
+    """An expression: its types and units, its forms, its text for both engines, and what it gives for a sample."""
 
     subject: str
-    over: str
+    """Where it comes from: an expression, the filter of a subscription, a function."""
+    over: str | None
+    """The type of event that it is about."""
     text: str
     canonical: str
     simplified: str
+    """As engines run it: Spark SQL and Python are those of this form."""
+    type: str
+    unit: str | None
+    nullable: bool
+    can_fail: bool
     tree: ExpressionPart
-    spark: SparkExpression
+    spark: SparkForm
     python: str
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Problem, ...]
     outcome: ExpressionOutcome | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        outcome = {"outcome": self.outcome.as_json()} if self.outcome else {}
-        return {
-            "subject": self.subject,
-            "over": self.over or None,
-            "text": self.text,
-            "canonical": self.canonical,
-            "simplified": self.simplified,
-            "type": self.tree.type,
-            "unit": self.tree.unit or None,
-            "nullable": self.tree.nullable,
-            "can_fail": self.tree.can_fail,
-            "tree": self.tree.as_json(),
-            "spark": {"value": self.spark.value, "fails": self.spark.fails or None},
-            "python": self.python,
-            "problems": [problem.as_json() for problem in self.problems],
-            **outcome,
-        }
 
 
 def explain_expression(
@@ -256,15 +242,20 @@ def explain_expression(
 ) -> ExpressionExplanation:
     """Explain a checked expression over ``variables``, those of its scope."""
     simple = simplify(node)
+    tree, spark = describe(node, bare), emit_spark(simple)
     compiled = (compile_test if plain(node.type) == BOOLEAN else compile_value)(simple, variables)
     return ExpressionExplanation(
         subject=subject,
-        over=over,
+        over=over or None,
         text=text,
         canonical=print_expression(node, bare),
         simplified=print_expression(simple, bare),
-        tree=describe(node, bare),
-        spark=emit_spark(simple),
+        type=tree.type,
+        unit=tree.unit,
+        nullable=tree.nullable,
+        can_fail=tree.can_fail,
+        tree=tree,
+        spark=SparkForm(value=spark.value, fails=spark.fails or None),
         python=compiled.source,
         problems=problems,
         outcome=outcome,
@@ -275,10 +266,10 @@ def describe(node: Node, bare: str = "data", role: str = "") -> ExpressionPart:
     """The typed tree in words."""
     below = tuple(describe(part, bare, role) for role, part in zip(_roles(node), children(node), strict=True))
     return ExpressionPart(
-        label=_label(node, bare),
+        node=_label(node, bare),
         role=role,
         type=str(node.type),
-        unit=str(node.unit),
+        unit=str(node.unit) or None,
         nullable=node.nullable,
         can_fail=node.can_fail,
         parts=below,
@@ -343,9 +334,9 @@ def _conversion(node: Coerce) -> str:
     return f"as {with_unit(str(node.type), node.unit)}{shown}{f' ÷ {below}' if below > 1 else ''}"
 
 
-def with_unit(text: str, unit: Unit | str) -> str:
+def with_unit(text: str, unit: Unit | str | None) -> str:
     """``double m``; ``boolean`` where there is no unit."""
-    return f"{text} {unit}".rstrip()
+    return f"{text} {unit or ''}".rstrip()
 
 
 def _number(value: Fraction) -> str:

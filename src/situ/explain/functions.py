@@ -6,42 +6,37 @@ Decides and lays nothing out: :mod:`situ.cli.render.types` does that.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
+from situ.explain.explanation import Explanation
 from situ.lang.expr.definitions import Function as Defined
 from situ.lang.expr.functions.table import FORMS, FUNCTIONS, SYNONYMS
 from situ.lang.expr.overload import Function, Overload, UnitRule
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signature:
+class Signature(Explanation, frozen=True, kw_only=True):
     """One way to call a function, and what to know when calling it so."""
 
     text: str
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionExplanation:
-    """A function or form. ``body`` is the expression that defines it, for a project's own."""
+class FunctionExample(Explanation, frozen=True, kw_only=True):
+    """A call, and what it gives."""
+
+    expression: str
+    result: str
+
+
+class FunctionExplanation(Explanation, frozen=True, kw_only=True):
+    """A function or a form of the language, or a function of the project."""
 
     name: str
     group: str
     doc: str
-    signatures: tuple[Signature, ...] = ()
-    examples: tuple[tuple[str, str], ...] = ()
-    body: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "group": self.group,
-            "doc": self.doc,
-            "signatures": [{"text": each.text, "remarks": list(each.remarks)} for each in self.signatures],
-            "examples": [{"expression": text, "result": result} for text, result in self.examples],
-            "body": self.body or None,
-        }
+    signatures: tuple[Signature, ...]
+    examples: tuple[FunctionExample, ...]
+    body: str | None
+    """The expression that defines it, for a project's own."""
 
 
 def explain_functions(definitions: Mapping[str, Defined]) -> tuple[FunctionExplanation, ...]:
@@ -84,13 +79,14 @@ def _built_in(function: Function) -> FunctionExplanation:
         group=function.group,
         doc=function.doc,
         signatures=tuple(Signature(text=each.signature, remarks=_remarks(each)) for each in function.overloads),
-        examples=function.examples,
+        examples=tuple(FunctionExample(expression=text, result=result) for text, result in function.examples),
+        body=None,
     )
 
 
 def _form(form: tuple[str, str, str]) -> FunctionExplanation:
     text, group, doc = form
-    return FunctionExplanation(name=text, group=group, doc=doc)
+    return FunctionExplanation(name=text, group=group, doc=doc, signatures=(), examples=(), body=None)
 
 
 def _defined(function: Defined) -> FunctionExplanation:
@@ -99,7 +95,8 @@ def _defined(function: Defined) -> FunctionExplanation:
         name=function.name,
         group="project",
         doc="A conversion of this project." if function.converts else "Defined in this project.",
-        signatures=(Signature(text=f"{function.name}{link}{function.signature}"),),
+        signatures=(Signature(text=f"{function.name}{link}{function.signature}", remarks=()),),
+        examples=(),
         body=function.text,
     )
 

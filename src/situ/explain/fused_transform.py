@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from situ.contexts.function_bodies import DATA
 from situ.contexts.transform.function_calls import FindRow
@@ -15,6 +17,7 @@ from situ.contexts.transform.fusion import FusedConverter, FusedTransformation, 
 from situ.contexts.transform.steps import Provenance
 from situ.contexts.transform.transformation import Transformation
 from situ.explain.conversion import ContextConversions, LookupTables, type_text
+from situ.explain.explanation import TEXT_ONLY, Explanation
 from situ.lang.catalogue import NOT_EXECUTED
 from situ.lang.expr.format import print_expression
 from situ.lang.expr.runtime import FAILURES
@@ -24,68 +27,44 @@ from situ.lang.types.json_codec import encode
 from situ.stages.interpret import not_executed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FusedPlace:
-    """A value of the target: from ``sources``, by functions into root, where it is at ``root``, and one out of it."""
+class FusedPlace(Explanation, frozen=True, kw_only=True):
+    """A value of the target: what it is made of, over what in root."""
 
     target: str
     sources: tuple[str, ...]
-    into: tuple[str, ...]
+    into: tuple[str, ...] = msgspec.field(name="in")
+    """The functions by which it gets into root."""
     root: tuple[str, ...]
+    """Where it is in root."""
     out: str
-    expression: str
-    when: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "target": self.target,
-            "sources": list(self.sources),
-            "in": list(self.into),
-            "root": list(self.root),
-            "out": self.out,
-            "expression": self.expression or None,
-            "when": self.when or None,
-        }
+    """The function by which it gets out of root."""
+    expression: str | None
+    """The whole way; null where that varies."""
+    when: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FusedSample:
-    """What became of an event: a result, or the problems that its dead letter would name."""
+class FusedExplanation(Explanation, frozen=True, kw_only=True):
+    """What becomes of one event type of a context in another, in one step; with a sample, also of that."""
 
-    result: Any = None
-    problems: tuple[Problem, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FusedExplanation:
-    """What becomes of one event type of the producer."""
-
-    way: FusedTransformation
+    producer: str = msgspec.field(name="from")
+    consumer: str = msgspec.field(name="to")
     source: str
-    through: str
+    root: str
+    """The type that it is in root."""
     target: str
-    places: tuple[FusedPlace, ...]
+    plan: str
+    lossy: bool
+    can_fail: bool
+    identity: bool
+    attributes: tuple[FusedPlace, ...]
     looked_at: tuple[str, ...]
     """What root needs and the consumer does not ask for: it fails if one of these does."""
-    sample: FusedSample | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        sample = self.sample
-        told = {"result": sample.result, "failures": [each.as_json() for each in sample.problems]} if sample else {}
-        return {
-            "from": self.way.inbound.context,
-            "to": self.way.outbound.context,
-            "source": self.way.source.name,
-            "root": self.way.inbound.target.name,
-            "target": self.way.target.name,
-            "plan": self.way.plan,
-            "lossy": self.way.lossy,
-            "can_fail": self.way.can_fail,
-            "identity": self.way.is_identity,
-            "attributes": [each.as_json() for each in self.places],
-            "looked_at": list(self.looked_at),
-            **told,
-        }
+    result: Any | msgspec.UnsetType = msgspec.UNSET
+    """The sample, converted; null if it cannot be."""
+    failures: tuple[Problem, ...] | msgspec.UnsetType = msgspec.UNSET
+    """What is wrong with the sample, as its dead letter would say."""
+    ends: Annotated[tuple[str, str, str], TEXT_ONLY]
+    """Source, root and target, with the contexts whose types they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,23 +112,35 @@ def explain_fused(
     """What becomes of an event type; the sample is an envelope and the data, as values."""
     producer, consumer = between.incoming.context, between.outgoing.context
     body, guarded = _unguarded(way.node)
+    result, failures = (msgspec.UNSET, msgspec.UNSET) if sample is None else _sampled(way, *sample)
     return FusedExplanation(
-        way=way,
-        source=f"{type_text(way.source.name, producer)} ({producer.name})",
-        through=f"{way.inbound.target.name} ({producer.root.name})",
-        target=f"{type_text(way.target.name, consumer)} ({consumer.name})",
-        places=tuple(_place(each, way.inbound, body) for each in way.outbound.places),
+        producer=way.inbound.context,
+        consumer=way.outbound.context,
+        source=way.source.name,
+        root=way.inbound.target.name,
+        target=way.target.name,
+        plan=way.plan,
+        lossy=way.lossy,
+        can_fail=way.can_fail,
+        identity=way.is_identity,
+        attributes=tuple(_place(each, way.inbound, body) for each in way.outbound.places),
         looked_at=tuple(print_expression(each) for each in guarded),
-        sample=None if sample is None else _sampled(way, *sample),
+        result=result,
+        failures=failures,
+        ends=(
+            f"{type_text(way.source.name, producer)} ({producer.name})",
+            f"{way.inbound.target.name} ({producer.root.name})",
+            f"{type_text(way.target.name, consumer)} ({consumer.name})",
+        ),
     )
 
 
-def _sampled(way: FusedTransformation, envelope: Any, data: Any) -> FusedSample:
+def _sampled(way: FusedTransformation, envelope: Any, data: Any) -> tuple[Any, tuple[Problem, ...]]:
     converter = FusedConverter(way)
     try:
-        return FusedSample(result=encode(way.target, converter.data(envelope, data), way.targets))
+        return encode(way.target, converter.data(envelope, data), way.targets), ()
     except FAILURES:
-        return FusedSample(problems=converter.faults(envelope, data))
+        return None, converter.faults(envelope, data)
 
 
 def _place(out: Provenance, inbound: Transformation, body: Node) -> FusedPlace:
@@ -162,8 +153,8 @@ def _place(out: Provenance, inbound: Transformation, body: Node) -> FusedPlace:
         into=tuple(dict.fromkeys(function for _, function in found)),
         root=read,
         out=out.function,
-        expression="" if part is None else print_expression(part),
-        when=out.when,
+        expression=None if part is None else print_expression(part) or None,
+        when=out.when or None,
     )
 
 

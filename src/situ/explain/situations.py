@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from typing import Any
 
 import msgspec
 
@@ -13,38 +11,27 @@ from situ.bus.interface import Bus
 from situ.event.instants import print_instant
 from situ.event.lines import decode_line, stored_lines
 from situ.event.subjects import BusNames
+from situ.explain.explanation import Explanation
 from situ.lang.types.table import CLOSED, CONTINUED, OPENED
 from situ.scopes.stamp_codec import withheld_in
 
 _TYPES = frozenset(each.name for each in (OPENED, CONTINUED, CLOSED))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SituationRecord:
-    """A situation as it was told last. ``text`` is what opened it; ``end`` is empty while it is open."""
+class SituationRecord(Explanation, frozen=True, kw_only=True):
+    """A situation as it was told last."""
 
     id: str
     policy: str
-    bindings: tuple[tuple[str, str], ...]
+    bindings: dict[str, str]
     start: str
     last: str
-    end: str = ""
-    reason: str = ""
+    end: str | None
+    """Null while it is open."""
+    reason: str | None
+    detections: int
     text: str
-    detections: int = 0
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "policy": self.policy,
-            "bindings": dict(self.bindings),
-            "start": self.start,
-            "last": self.last,
-            "end": self.end or None,
-            "reason": self.reason or None,
-            "detections": self.detections,
-            "text": self.text,
-        }
+    """What opened it."""
 
 
 async def read_situations(bus: Bus, *, policy: str = "", only_open: bool = False) -> list[SituationRecord]:
@@ -75,15 +62,18 @@ def _take(found: dict[str, SituationRecord], lines: Iterable[bytes]) -> None:
         told = before or SituationRecord(
             id=data["situation"],
             policy=data["policy"],
-            bindings=tuple((each["alias"], each["id"]) for each in data["bindings"]),
+            bindings={each["alias"]: each["id"] for each in data["bindings"]},
             start=data["start"],
             last=data["last"],
+            end=None,
+            reason=None,
+            detections=0,
             text=data["text"],
         )
-        found[told.id] = replace(
+        found[told.id] = msgspec.structs.replace(
             told,
             last=max(told.last, data["last"]),
-            end=data.get("end", told.end),
-            reason=data.get("reason", told.reason),
+            end=data.get("end", told.end) or None,
+            reason=data.get("reason", told.reason) or None,
             detections=told.detections + ("detection" in data),
         )

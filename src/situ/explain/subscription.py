@@ -7,11 +7,13 @@ the filter in normal form, where the index files it, and the delivery group.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+import msgspec
 
 from situ.event.data_reader import data_reader, read_envelope
 from situ.event.row import Row
+from situ.explain.explanation import TEXT_ONLY, Explanation
 from situ.lang.catalogue import UNKNOWN_SUBSCRIPTION
 from situ.lang.expr.format import print_expression, print_literal
 from situ.lang.expr.interpret import interpret
@@ -32,38 +34,36 @@ from situ.stages.interpret_out import LateFilter
 Outcome = Literal["true", "false", "null", "fails"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilterPart:
-    """A part of a filter: its text, what it comes to for the event, and the values it read."""
+class FilterPart(Explanation, frozen=True, kw_only=True):
+    """A part of a filter, and what it comes to for the event."""
 
     text: str
     outcome: Outcome
-    values: tuple[tuple[str, str], ...]
+    values: dict[str, str]
+    """The attributes that it read, with their values as they are written in expressions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubscriptionMatch:
-    """Whether a subscription wants an event. ``type`` is the type it asked for that the event is of; empty if none."""
+class SubscriptionMatch(Explanation, frozen=True, kw_only=True):
+    """Whether a subscription wants an event, and why."""
 
     subscription: str
     matched: bool
-    type: str
-    joined: Literal["AND", "OR", ""]
+    joined: Literal["AND", "OR"] | None
+    """How the parts of its filter are joined, where there are several."""
     parts: tuple[FilterPart, ...]
-    found_by: tuple[str, ...]
+    """None where the event is the client's own: it is not sent what it sent."""
+    visible: bool = True
+    """False where the event is wanted, and not visible to the subscription."""
+    type: Annotated[str, TEXT_ONLY] = ""
+    """The type it asked for that the event is of; empty if none."""
+    found_by: Annotated[tuple[str, ...], TEXT_ONLY] = ()
     """By what the index finds the filter, in words."""
 
 
 def explain_filter_match(routing: RoutingTable, subscription: str, row: Row) -> SubscriptionMatch:
     """Why the subscription wants the row or not; KeyError if there is no such subscription."""
-    explained = SubscriptionMatch(
-        subscription=subscription,
-        matched=False,
-        type="",
-        joined="",
-        parts=(),
-        found_by=routing.found_by(subscription, row),
-    )
+    found_by = routing.found_by(subscription, row)
+    explained = SubscriptionMatch(subscription=subscription, matched=False, joined=None, parts=(), found_by=found_by)
     for filter_ in routing.filters_for(subscription, row.type):
         explained = _explain(explained, routing, filter_, row)
         if explained.matched:
@@ -77,18 +77,16 @@ def _explain(explained: SubscriptionMatch, routing: RoutingTable, filter_: Filte
     assert struct is not None, "a filter was found for it"
     values = {"event": read_envelope(row), "data": data_reader(struct, None, types)(row.data)}
     node = filter_.node
-    joined: Literal["AND", "OR", ""] = "AND" if isinstance(node, And) else "OR" if isinstance(node, Or) else ""
     parts = node.args if isinstance(node, And | Or) else (node,)
-    return SubscriptionMatch(
-        subscription=explained.subscription,
+    return msgspec.structs.replace(
+        explained,
         matched=_outcome(node, values) == "true",
         type=filter_.type,
-        joined=joined,
+        joined="AND" if isinstance(node, And) else "OR" if isinstance(node, Or) else None,
         parts=tuple(
             FilterPart(text=print_expression(part), outcome=_outcome(part, values), values=_values_read(part, values))
             for part in parts
         ),
-        found_by=explained.found_by,
     )
 
 
@@ -100,77 +98,55 @@ def _outcome(node: Node, values: Mapping[str, Any]) -> Outcome:
     return "null" if value is None else "true" if value else "false"
 
 
-def _values_read(node: Node, values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def _values_read(node: Node, values: Mapping[str, Any]) -> dict[str, str]:
     """The attributes that the part reads, with their values as they are written in expressions."""
     found: dict[str, str] = {}
     for each in walk(node):
         if isinstance(each, Read) and each.variable in values:
             value = interpret(each, values)
             found[print_expression(each)] = print_literal(value, each.unit)
-    return tuple(found.items())
+    return found
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # One subscription, as engines index it. The text for people is :mod:`situ.cli.render.event`.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubscribedType:
-    """The filter for events of one type. ``filed`` says by what events of which types find it."""
+class SubscribedType(Explanation, frozen=True, kw_only=True):
+    """What a subscription asks of events of one type, and how they find it."""
 
     type: str
+    """A type of root: in another context it is one that becomes what is subscribed to."""
     subtypes: tuple[str, ...]
     canonical: str
+    """The filter."""
     alternatives: tuple[tuple[str, ...], ...]
-    filed: tuple[tuple[str, tuple[str, ...]], ...]
+    """The filter in normal form: one of these lists must be true, all of it."""
+    found_by: dict[str, tuple[str, ...]]
+    """How the index finds the filter, in words, with the types of events that do; empty: none can match."""
     scanned: bool
+    """The index cannot look it up: every event of the type is tested."""
     others: int
-    """Subscriptions with the very same filter on this type."""
+    """How many other subscriptions have the very same filter on this type."""
     later: str = ""
     """What the filter reads besides, which is known only after routing."""
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "type": self.type,
-            "subtypes": list(self.subtypes),
-            "canonical": self.canonical,
-            "alternatives": [list(each) for each in self.alternatives],
-            "found_by": {words: list(names) for words, names in self.filed},
-            "scanned": self.scanned,
-            "others": self.others,
-            **({"later": self.later} if self.later else {}),
-        }
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubscriptionExplanation:
-    """``group`` is the delivery group of a durable subscription, ``sharing`` who else is in it."""
+class SubscriptionExplanation(Explanation, frozen=True, kw_only=True):
+    """A subscription, as engines index it and deliver to it."""
 
     id: str
     durable: bool
-    where: str
-    types: tuple[SubscribedType, ...]
-    """By types of root: in another context these are the ones that become what is subscribed to."""
+    where: str | None
+    """The filter as it is written; null: every event of the types."""
     context: str
     wanted: tuple[str, ...]
-    group: str = ""
-    sharing: tuple[str, ...] = ()
-
-    @property
-    def scanned(self) -> bool:
-        return any(each.scanned for each in self.types)
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "durable": self.durable,
-            "where": self.where or None,
-            "context": self.context,
-            "wanted": list(self.wanted),
-            "types": [each.as_json() for each in self.types],
-            "group": self.group or None,
-            "sharing": list(self.sharing),
-        }
+    """The types it names, in its context."""
+    types: tuple[SubscribedType, ...]
+    group: str | None
+    """The delivery group of a durable subscription."""
+    sharing: tuple[str, ...]
+    """Who else is in the group."""
 
 
 def routing_of(deployment: Deployment) -> RoutingTable:
@@ -195,14 +171,14 @@ def explain_subscription(id: str, deployment: Deployment) -> SubscriptionExplana
     return SubscriptionExplanation(
         id=id,
         durable=subscription.durable,
-        where=subscription.where,
+        where=subscription.where or None,
+        context=subscription.context,
+        wanted=subscription.types,
         types=tuple(
             _on_type(subscription, name, routing, interpretation.decision(subscription, name))
             for name in routing.wanted.meaning.conditions(subscription)
         ),
-        context=subscription.context,
-        wanted=subscription.types,
-        group=group,
+        group=group or None,
         sharing=tuple(each for each in sharing if each != id),
     )
 
@@ -224,7 +200,7 @@ def _on_type(subscription: Subscription, name: str, routing: RoutingTable, later
         subtypes=tuple(each for each in indexes if each != name),
         canonical=print_expression(found.node),
         alternatives=tuple(tuple(_show(atom) for atom in each) for each in found.conjunctions),
-        filed=tuple((words, tuple(names)) for words, names in filed.items()),
+        found_by={words: tuple(names) for words, names in filed.items()},
         scanned=any(found in index.scanned for index in indexes.values()),
         others=len(wanted.members[found]) - 1,
         later=later.reasons if later is not None else "",

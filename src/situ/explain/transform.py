@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, assert_never
+from typing import Annotated, Any, Literal, assert_never
+
+import msgspec
 
 from situ.contexts.model import Context, Direction, FromDefault, FromExpression, FromPath, Pattern, Rule
 from situ.contexts.patterns import Traversal, holds, matches
@@ -39,6 +41,7 @@ from situ.contexts.transform.steps import (
 )
 from situ.contexts.transform.transformation import Transformation, transformations
 from situ.explain.conversion import ContextConversions, LookupTables, place_text, type_text
+from situ.explain.explanation import TEXT_ONLY, Explanation
 from situ.explain.expression import describe, envelope_of
 from situ.lang.catalogue import NOT_EXECUTED
 from situ.lang.expr.interpret import interpret
@@ -53,28 +56,19 @@ from situ.settings.model import Defaults
 from situ.stages.interpret import not_executed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleCandidate:
-    """A rule about such a value. ``keys`` are for the target, the event, and so on inwards; none: it does not match."""
+class RuleCandidate(Explanation, frozen=True, kw_only=True):
+    """A rule about such a value."""
 
     rule: str
-    place: str
+    place: str | None = msgspec.field(name="from")
+    """File and line where it is declared."""
     context: str
-    counts: bool = False
-    keys: tuple[str, ...] = ()
-    reason: str = ""
+    counts: bool
+    matches: bool
+    keys: tuple[str, ...]
+    """Distance, kind and order: for the target, the event, and so on inwards; none: it does not match."""
+    reason: str | None
     """Why it does not count."""
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "rule": self.rule,
-            "from": self.place or None,
-            "context": self.context,
-            "counts": self.counts,
-            "matches": bool(self.keys),
-            "keys": list(self.keys),
-            "reason": self.reason or None,
-        }
 
 
 class RuleCandidates:
@@ -122,8 +116,9 @@ class RuleCandidates:
                 place=place_text(rule.location),
                 context=rule.context,
                 counts=rule is winner,
+                matches=True,
                 keys=tuple(map(_shown, precedence_key(rule.pattern, place.path))),
-                reason="" if rule is winner else explain_choice(winner, rule, place.path),
+                reason=None if rule is winner else explain_choice(winner, rule, place.path),
             )
 
     def _missing(self, path: Traversal) -> Iterator[RuleCandidate]:
@@ -133,6 +128,9 @@ class RuleCandidates:
                     rule=str(rule),
                     place=place_text(rule.location),
                     context=rule.context,
+                    counts=False,
+                    matches=False,
+                    keys=(),
                     reason=_why_not(rule.pattern, path),
                 )
 
@@ -293,43 +291,48 @@ def _at(value: Any, path: Sequence[str], indices: list[int]) -> Any:
 # text for people is :mod:`situ.cli.render.transform`.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceExplanation:
-    """A value of the target. ``by`` is what decides about it: a rule, a unit, the mapping, or nothing."""
+class ConvertedValue(Explanation, frozen=True, kw_only=True):
+    """A value of the target that a sample has."""
+
+    indices: tuple[int, ...]
+    """Those of its lists, in order."""
+    before: Any | msgspec.UnsetType = msgspec.UNSET
+    """What it was made of; left out where it is made of nothing in the event."""
+    fails: str = ""
+    """Why there is none."""
+    after: Any | msgspec.UnsetType = msgspec.UNSET
+
+
+class PlaceExplanation(Explanation, frozen=True, kw_only=True):
+    """A value of the target: what it is made of, and what decides about it."""
 
     target: str
-    source: str
-    when: str
-    by: str
-    rule: str
-    place: str
+    source: str | None
+    when: str | None
+    """For which dynamic types of values it is so."""
+    by: Literal["rule", "unit", "mapping"] | None
+    """What decides about it; null: nothing does, and it is copied."""
+    rule: str | None
+    place: str | None = msgspec.field(name="from")
+    """File and line where that is declared."""
     function: str
     needs: tuple[str, ...]
-    candidates: tuple[RuleCandidate, ...]
-    made: tuple[TracedValue, ...] = ()
+    """What it reads besides the event."""
+    beaten: tuple[RuleCandidate, ...]
+    """Rules that match, and do not count."""
+    does_not_match: tuple[RuleCandidate, ...]
+    """The other rules about values of its type."""
+    values: tuple[ConvertedValue, ...]
 
-    @property
-    def beaten(self) -> tuple[RuleCandidate, ...]:
-        return tuple(each for each in self.candidates if each.keys and not each.counts)
 
-    @property
-    def missing(self) -> tuple[RuleCandidate, ...]:
-        return tuple(each for each in self.candidates if not each.keys)
+class ShortcutExplanation(Explanation, frozen=True, kw_only=True):
+    """Whether those of the context get events of the context as they were sent."""
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "target": self.target,
-            "source": self.source or None,
-            "when": self.when or None,
-            "by": self.by or None,
-            "rule": self.rule or None,
-            "from": self.place or None,
-            "function": self.function,
-            "needs": list(self.needs),
-            "beaten": [each.as_json() for each in self.beaten],
-            "does_not_match": [each.as_json() for each in self.missing],
-            "values": [_value(each) for each in self.made],
-        }
+    safe: bool
+    taken: bool
+    reason: str | None
+    """Why it is not safe."""
+    setting: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,46 +348,32 @@ class ConvertedSample:
     problems: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransformExplanation:
+class TransformExplanation(Explanation, frozen=True, kw_only=True):
     """What becomes of an event type; with a sample, also of that."""
 
-    way: Transformation
+    context: str
+    direction: Direction
     source: str
     target: str
-    places: tuple[PlaceExplanation, ...]
+    plan: str
+    native: bool
+    """Spark runs it without Python."""
+    execution: str
+    lossy: bool
+    can_fail: bool
+    identity: bool
+    shortcut: ShortcutExplanation
+    dropped: tuple[str, ...]
+    """Attributes of the source that the target has not."""
+    attributes: tuple[PlaceExplanation, ...]
+    result: Any | msgspec.UnsetType = msgspec.UNSET
+    """The sample, converted; null if it cannot be."""
+    failures: tuple[Problem, ...] | msgspec.UnsetType = msgspec.UNSET
+    """What is wrong with the sample, as its dead letter would say."""
     problems: tuple[Problem, ...]
     """Warnings and observations about it."""
-    shortcut: Shortcut
-    """Whether those of the context get events of the context as they were sent."""
-    policy: str
-    sample: ConvertedSample | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        sample = self.sample
-        told = {"result": sample.result, "failures": [each.as_json() for each in sample.problems]} if sample else {}
-        return {
-            "context": self.way.context,
-            "direction": self.way.direction.value,
-            "source": self.way.source.name,
-            "target": self.way.target.name,
-            "plan": self.way.plan,
-            "native": self.way.native,
-            "execution": self.way.execution,
-            "lossy": self.way.lossy,
-            "can_fail": self.way.can_fail,
-            "identity": self.way.is_identity,
-            "shortcut": {
-                "safe": self.shortcut.safe,
-                "taken": self.shortcut.taken(self.policy),
-                "reason": self.shortcut.reason or None,
-                "setting": self.policy,
-            },
-            "dropped": list(self.way.dropped),
-            "attributes": [each.as_json() for each in self.places],
-            **told,
-            "problems": [each.as_json() for each in self.problems],
-        }
+    ends: Annotated[tuple[str, str], TEXT_ONLY]
+    """Source and target, with the contexts whose types they are."""
 
 
 def explain_transform(
@@ -414,15 +403,30 @@ def explain_transform(
         f"{way.target.name if incoming else type_text(way.target.name, context)}",
     )
     names = (context.root.name, context.name)
+    shortcut = _shortcut(way, ways, settings)
     return TransformExplanation(
-        way=way,
-        source=f"{here} ({names[incoming]})",
-        target=f"{there} ({names[not incoming]})",
-        places=explained,
+        context=way.context,
+        direction=way.direction,
+        source=way.source.name,
+        target=way.target.name,
+        plan=way.plan,
+        native=way.native,
+        execution=way.execution,
+        lossy=way.lossy,
+        can_fail=way.can_fail,
+        identity=way.is_identity,
+        shortcut=ShortcutExplanation(
+            safe=shortcut.safe,
+            taken=shortcut.taken(settings.shortcut),
+            reason=shortcut.reason or None,
+            setting=settings.shortcut,
+        ),
+        dropped=tuple(way.dropped),
+        attributes=explained,
+        result=msgspec.UNSET if sample is None else sample.result,
+        failures=msgspec.UNSET if sample is None else sample.problems,
         problems=tuple(each for each in ways.problems if _concerns(each, way)),
-        shortcut=_shortcut(way, ways, settings),
-        policy=settings.shortcut,
-        sample=sample,
+        ends=(f"{here} ({names[incoming]})", f"{there} ({names[not incoming]})"),
     )
 
 
@@ -464,7 +468,8 @@ def _place(
     place = candidates.place(step.source, step.rule) if step.source or step.rule is not None else None
     origin = way.mapping.attributes.get(tuple(found.path.split("."))) if way.mapping is not None else None
     location = way.mapping.location if way.mapping is not None and origin is not None else None
-    by, rule = "", ""
+    by: Literal["rule", "unit", "mapping"] | None = None
+    rule = None
     if step.rule is not None:
         by, rule, location = "rule", step.rule.pattern.text or str(step.rule.pattern), step.rule.location
     elif step.units:
@@ -472,23 +477,25 @@ def _place(
         by, rule = "unit", f"unit {step.units}"
     elif isinstance(origin, FromExpression | FromDefault | FromPath):
         by, rule = "mapping", "mapping"
+    rules = candidates.at(place) if place is not None else ()
     return PlaceExplanation(
         target=found.path,
-        source=step.source,
-        when=" and ".join(found.when),
+        source=step.source or None,
+        when=" and ".join(found.when) or None,
         by=by,
         rule=rule,
         place=place_text(location),
         function=_function(step),
         needs=_needs(step),
-        candidates=candidates.at(place) if place is not None else (),
-        made=made,
+        beaten=tuple(each for each in rules if each.matches and not each.counts),
+        does_not_match=tuple(each for each in rules if not each.matches),
+        values=tuple(map(_value, made)),
     )
 
 
 def _function(step: ValueStep) -> str:
     if step.units and step.conversion is None:
-        return describe(step.node).label
+        return describe(step.node).node
     return step.function
 
 
@@ -516,9 +523,10 @@ def _concerns(problem: Problem, way: Transformation) -> bool:
     return any(rule.location == problem.location for rule in rules)
 
 
-def _value(made: TracedValue) -> dict[str, Any]:
-    return {
-        "indices": list(made.indices),
-        **({} if made.before is NOTHING else {"before": made.before}),
-        **({"fails": made.failure} if made.failure else {"after": made.after}),
-    }
+def _value(made: TracedValue) -> ConvertedValue:
+    return ConvertedValue(
+        indices=made.indices,
+        before=msgspec.UNSET if made.before is NOTHING else made.before,
+        fails=made.failure,
+        after=msgspec.UNSET if made.failure else made.after,
+    )

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from typing import Any
+
+import msgspec
 
 from situ.contexts.lookup_tables import TableLookups
 from situ.contexts.model import TableLookup
 from situ.contexts.resolve_rules import ResolvedPlace
 from situ.contexts.transform.filter_rewrite import deferred_filter, rewrite_filter, rewrite_subscription
 from situ.contexts.transform.function_calls import with_rows
+from situ.contexts.transform.transformation import Transformation
 from situ.explain.conversion import ContextConversions
+from situ.explain.explanation import Explanation
 from situ.explain.expression import ExpressionOutcome, Sample, evaluate
-from situ.explain.transform import PlaceExplanation, RuleCandidate, RuleCandidates, TransformExplanation, levels
+from situ.explain.transform import (
+    ConvertedSample,
+    PlaceExplanation,
+    RuleCandidate,
+    RuleCandidates,
+    TransformExplanation,
+    levels,
+)
 from situ.lang.catalogue import NEVER_TRUE, UNKNOWN_NAME
 from situ.lang.expr.format import print_expression
 from situ.lang.expr.tree import FALSE, Literal
@@ -24,95 +33,76 @@ _INDEX = re.compile(r"\[[0-9]*\]")
 _FILTER = "--filter"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceCandidates:
+class PlaceCandidates(Explanation, frozen=True, kw_only=True):
     """All rules about the value at one place of the source."""
 
-    title: str
+    place: str
     outcome: str
     levels: tuple[str, ...]
+    """What the keys of rules are about: the target, then from the event inwards."""
     candidates: tuple[RuleCandidate, ...]
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "place": self.title,
-            "outcome": self.outcome,
-            "levels": list(self.levels),
-            "candidates": [each.as_json() for each in self.candidates],
-        }
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleExplanation:
-    """An attribute, with a place of the source for each dynamic type of the value."""
+class RuleExplanation(Explanation, frozen=True, kw_only=True):
+    """Every rule about an attribute, and why it counts or not."""
 
     attribute: str
     places: tuple[PlaceCandidates, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        return {"attribute": self.attribute, "places": [each.as_json() for each in self.places]}
+    """A place of the source for each dynamic type of the value."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilterExplanation:
-    """A filter on the target of a transformation, and what it asks of the source."""
+class FilterExplanation(Explanation, frozen=True, kw_only=True):
+    """A filter on the target of a conversion, and what it asks of root events."""
 
-    target: str
-    source: str
+    type: str
+    root_type: str
     written: str
     canonical: str
     substituted: str
+    """In root's terms."""
     simplified: str
     then: str = ""
     """What is asked of events only when they are converted."""
-    also: tuple[str, ...] = ()
+    also_asked_of: tuple[str, ...]
     """Other root types of whose events the same filter asks something."""
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Problem, ...]
     outcome: ExpressionOutcome | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "type": self.target,
-            "root_type": self.source,
-            "written": self.written,
-            "canonical": self.canonical,
-            "substituted": self.substituted,
-            "simplified": self.simplified,
-            **({"then": self.then} if self.then else {}),
-            "also_asked_of": list(self.also),
-            "problems": [each.as_json() for each in self.problems],
-            **({"outcome": self.outcome.as_json()} if self.outcome else {}),
-        }
+    """For the sample, if there is one."""
 
 
-def explain_rules(attribute: str, explained: TransformExplanation, ways: ContextConversions) -> RuleExplanation:
+def explain_rules(
+    attribute: str, way: Transformation, explained: TransformExplanation, ways: ContextConversions
+) -> RuleExplanation:
     """Why the value of an attribute of the target (or of the source, by its path there) is made as it is."""
     wanted = _INDEX.sub("[]", attribute)
-    way = explained.way
     candidates = RuleCandidates(ways.context, ways.direction, way.source)
     found: list[PlaceCandidates] = []
-    for each, source in _at(wanted, explained):
+    for each, source in _at(wanted, way, explained):
         if not each.source and each.by != "rule":
             title = f"{each.target} of {way.target.name}"
-            found.append(PlaceCandidates(title=title, outcome=_outcome(each), levels=(), candidates=()))
+            found.append(PlaceCandidates(place=title, outcome=_outcome(each), levels=(), candidates=()))
             continue
         # What a function makes has no counterpart in the source: then it is about the whole that is converted.
-        known = candidates.places(source) or candidates.places(each.source)
+        known = candidates.places(source) or candidates.places(_source(each))
         # Subtypes of the event have ways of their own.
         for place in [place for place in known if place.path.event == way.source] or known:
-            told = _told(each, place, candidates, part=source != each.source)
+            told = _told(each, place, candidates, part=source != _source(each))
             if told not in found:
                 found.append(told)
     return RuleExplanation(attribute=attribute, places=tuple(found))
 
 
 def explain_filter(
-    where: str, explained: TransformExplanation, ways: ContextConversions, deployment: Deployment
+    where: str,
+    way: Transformation,
+    sample: ConvertedSample | None,
+    ways: ContextConversions,
+    deployment: Deployment,
 ) -> FilterExplanation:
     """What a filter in the terms of the context asks of root events of this type."""
-    way, context = explained.way, ways.context
+    context = ways.context
     functions, limits = deployment.definitions, deployment.settings.expression_limits
-    find = TableLookups().finders(way) if explained.sample is None else explained.sample.find
+    find = TableLookups().finders(way) if sample is None else sample.find
     rows = {name: each for name, each in find.items() if isinstance(way.externals[name].of, TableLookup)}
     node = with_rows(way.node, way.externals, rows)
     found = rewrite_filter(where, way, context, functions, limits, named=_FILTER, node=node)
@@ -124,40 +114,40 @@ def explain_filter(
     simplified = print_expression(found.simplified)
     never = found.simplified == FALSE or (isinstance(found.simplified, Literal) and found.simplified.value is None)
     outcome = None
-    if explained.sample is not None:
-        values = {"event": explained.sample.envelope, "data": explained.sample.data}
+    if sample is not None:
+        values = {"event": sample.envelope, "data": sample.data}
         values |= dict.fromkeys(way.externals)
         whole = with_rows(found.substituted, way.externals, find) if later else found.simplified
         outcome = evaluate(whole, Sample(name="the sample", values=values), way.types)
     return FilterExplanation(
-        target=way.target.name,
-        source=way.source.name,
+        type=way.target.name,
+        root_type=way.source.name,
         written=where,
         canonical=print_expression(found.written),
         substituted=print_expression(found.substituted),
         simplified=simplified,
         then=print_expression(later.written) if later is not None else "",
-        also=others,
+        also_asked_of=others,
         problems=(NEVER_TRUE(subscription=_FILTER, type=way.source.name, simplified=simplified),) if never else (),
         outcome=outcome,
     )
 
 
-def _at(wanted: str, explained: TransformExplanation) -> list[tuple[PlaceExplanation, str]]:
+def _at(wanted: str, way: Transformation, explained: TransformExplanation) -> list[tuple[PlaceExplanation, str]]:
     """The rows about an attribute, with the path in the source: its own, those below, or the one it is part of."""
-    rows = explained.places
-    both = (explained.way.target, explained.way.source)
+    rows = explained.attributes
+    both = (way.target, way.source)
     names = {attribute.name for struct in both for attribute in struct.attributes}
     for path_of in (_target, _source) if re.split(r"[.\[]", wanted)[0] in names else ():
-        exact = [(each, each.source) for each in rows if path_of(each) == wanted]
-        below = [(each, each.source) for each in rows if path_of(each).startswith((f"{wanted}.", f"{wanted}["))]
+        exact = [(each, _source(each)) for each in rows if path_of(each) == wanted]
+        below = [(each, _source(each)) for each in rows if path_of(each).startswith((f"{wanted}.", f"{wanted}["))]
         if exact or below:
             return exact or below
         above = [each for each in rows if _is_above(path_of(each), wanted) and (each.source or each.by == "rule")]
         if above:
-            return [(each, f"{each.source}{wanted[len(path_of(each)) :]}") for each in above]
-    known = sorted((names | {each.target for each in rows} | {each.source for each in rows}) - {""})
-    instead = f"{explained.way.target.name} has {', '.join(known)}."
+            return [(each, f"{_source(each)}{wanted[len(path_of(each)) :]}") for each in above]
+    known = sorted((names | {each.target for each in rows} | {_source(each) for each in rows}) - {""})
+    instead = f"{way.target.name} has {', '.join(known)}."
     raise SituError(UNKNOWN_NAME(kind="attribute", name=wanted, nearest=nearest(wanted, known), instead=instead))
 
 
@@ -166,7 +156,7 @@ def _target(each: PlaceExplanation) -> str:
 
 
 def _source(each: PlaceExplanation) -> str:
-    return each.source
+    return each.source or ""
 
 
 def _is_above(path: str, wanted: str) -> bool:
@@ -181,16 +171,18 @@ def _told(each: PlaceExplanation, place: ResolvedPlace, candidates: RuleCandidat
         outcome = f"part of {above}, converted by {whole.rule.function} as a whole"
     elif place.rule is not None:
         outcome = f"converted by {place.rule.function}"
-        if part and (str(path) == each.source or not path.steps):  # what was asked for is below it
+        if part and (str(path) == _source(each) or not path.steps):  # what was asked for is below it
             outcome = f"part of {each.target or 'the event'}, {outcome} as a whole"
     elif part:
         outcome = f"part of {each.target or 'the event'}, {_outcome(each)} as a whole"
     else:
         outcome = _outcome(each) if each.by != "rule" else _without_rule(place)
     if whole is not None:
-        rules = tuple(replace(rule, counts=False, reason=rule.reason or "never reached") for rule in rules)
+        rules = tuple(
+            msgspec.structs.replace(rule, counts=False, reason=rule.reason or "never reached") for rule in rules
+        )
     title = f"{path.event}.{path} ({path.type})" if path.steps else str(path.event)
-    return PlaceCandidates(title=title, outcome=outcome, levels=levels(path), candidates=rules)
+    return PlaceCandidates(place=title, outcome=outcome, levels=levels(path), candidates=rules)
 
 
 def _without_rule(place: ResolvedPlace) -> str:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+from situ.explain.explanation import Explanation
 from situ.lang.types.json_codec import encode
 from situ.lang.types.model import (
     PRIMITIVES,
@@ -24,50 +25,30 @@ from situ.lang.types.model import (
 from situ.lang.types.table import Types, built_in
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttributeExplanation:
-    """An attribute; ``origin`` is the supertype that declares it, ``narrows`` the one whose declaration it replaces."""
+class AttributeExplanation(Explanation, frozen=True, kw_only=True):
+    """An attribute of a struct or an event."""
 
     name: str
     type: str
-    unit: str
+    unit: str | None
     optional: bool
     default: Any
-    origin: str
-    narrows: str
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "type": self.type,
-            "unit": self.unit or None,
-            "optional": self.optional,
-            "default": self.default,
-            "inherited_from": self.origin or None,
-            "narrows": self.narrows or None,
-        }
+    """As it is written in JSON."""
+    inherited_from: str | None
+    """The supertype that declares it; null: the type itself does."""
+    narrows: str | None
+    """The supertype whose declaration it replaces."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TypeExplanation:
-    """A type; ``kind`` is one of ``event``, ``struct``, ``named primitive`` and ``primitive``."""
+class TypeExplanation(Explanation, frozen=True, kw_only=True):
+    """A type, what is above and below it, and its attributes."""
 
     name: str
-    kind: str
+    kind: Literal["event", "struct", "named primitive", "primitive"]
     built_in: bool
     supertypes: tuple[str, ...]
     subtypes: tuple[str, ...]
     attributes: tuple[AttributeExplanation, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "kind": self.kind,
-            "built_in": self.built_in,
-            "supertypes": list(self.supertypes),
-            "subtypes": list(self.subtypes),
-            "attributes": [attribute.as_json() for attribute in self.attributes],
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +103,7 @@ def type_tree(types: Types) -> tuple[TypeSection, ...]:
     return tuple(TypeSection(title=title, branches=branches) for title, branches in sections if branches)
 
 
-def _kind(type: Type, types: Types) -> str:
+def _kind(type: Type, types: Types) -> Literal["event", "struct", "named primitive", "primitive"]:
     match type:
         case Struct(name=name):
             return "event" if name in types.events else "struct"
@@ -139,11 +120,11 @@ def _attributes(struct: Struct) -> Iterator[AttributeExplanation]:
         yield AttributeExplanation(
             name=attribute.name,
             type=format_type(attribute.type),
-            unit=str(attribute.unit),
+            unit=str(attribute.unit) or None,
             optional=attribute.optional,
             default=None if attribute.default is None else encode(attribute.type, attribute.default),
-            origin="" if attribute.name in own else above,
-            narrows=above if attribute.name in own else "",
+            inherited_from=None if attribute.name in own else above,
+            narrows=(above or None) if attribute.name in own else None,
         )
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from situ.cli.output import Output
     from situ.explain.visibility import VisibilityAnswer
-    from situ.lang.problems import Code
     from situ.model import Deployment
     from situ.router.explain_visibility import Progress
     from situ.scopes.graph import ScopeGraph
@@ -372,27 +371,17 @@ def explain_code(
       situ explain code X103
     """
     from situ.cli.render.types import show_code, show_codes
+    from situ.explain.codes import describe_code
     from situ.lang.catalogue import CODES, UNKNOWN_CODE
     from situ.lang.problems import nearest
 
     if not name:
-        codes = [CODES[each] for each in sorted(CODES)]
-        output.answer(lambda: [_as_json(each) for each in codes], lambda: show_codes(codes))
+        codes = [describe_code(CODES[each]) for each in sorted(CODES)]
+        output.answer(lambda: [each.as_json() for each in codes], lambda: show_codes(codes))
         return Exit.DONE
     code = CODES.get(name.upper())
     if code is None:
         raise CommandError(Exit.NO, UNKNOWN_CODE(name=name, nearest=nearest(name, CODES)))
-    output.answer(lambda: _as_json(code), lambda: show_code(code))
+    explained = describe_code(code)
+    output.answer(explained.as_json, lambda: show_code(explained))
     return Exit.DONE
-
-
-def _as_json(code: Code) -> dict[str, Any]:
-    return {
-        "code": code.code,
-        "severity": code.severity.value,
-        "title": code.title,
-        "message": code.message,
-        "hint": code.hint,
-        "otherwise": code.otherwise,
-        "parameters": {name: type.__name__ for name, type in code.parameters.items()},
-    }

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from situ.cli.output import Output
     from situ.contexts.transform.transformation import Transformation
     from situ.explain.conversion import ContextConversions
-    from situ.explain.transform import ConvertedSample, TransformExplanation
+    from situ.explain.transform import ConvertedSample
     from situ.model import Deployment
     from situ.project.check import LoadedProject
     from situ.project.event_files import InputEvent
@@ -120,6 +120,7 @@ def explain_transform(
     from situ.cli.render.transform import show_filter, show_transform, show_why
     from situ.contexts.model import Direction
     from situ.explain.conversion import ContextConversions, find_context
+    from situ.explain.transform import explain_transform as explain
     from situ.explain.transform_why import explain_filter, explain_rules
 
     if fused != ("", ""):
@@ -135,17 +136,18 @@ def explain_transform(
     opened = open_project(project)
     deployment = opened.deployment
     ways = ContextConversions.of(find_context(of, deployment), Direction.OUT if out else Direction.IN)
-    explained = _explained(out or into, type, ways, opened)
+    way, sample = _way(out or into, type, ways, opened)
+    explained = explain(way, ways, deployment.settings.defaults, sample)
     if why:
-        answer = explain_rules(why, explained, ways)
+        answer = explain_rules(why, way, explained, ways)
         output.answer(answer.as_json, lambda: show_why(answer))
         return Exit.DONE
     if where:
-        found = explain_filter(where, explained, ways, deployment)
+        found = explain_filter(where, way, sample, ways, deployment)
         output.answer(found.as_json, lambda: show_filter(found))
         return Exit.DONE
     output.answer(explained.as_json, lambda: show_transform(explained))
-    return Exit.NO if explained.sample is not None and explained.sample.problems else Exit.DONE
+    return Exit.NO if explained.failures else Exit.DONE
 
 
 def _fused(output: Output, between: tuple[str, str], subject: str, type: str, opened: LoadedProject) -> Exit:
@@ -175,7 +177,7 @@ def _fused(output: Output, between: tuple[str, str], subject: str, type: str, op
     read = _sample(given, subject, way.inbound, opened)
     explained = explain_fused(way, found, (read.envelope, read.data))
     output.answer(explained.as_json, lambda: show_fused(explained))
-    return Exit.NO if explained.sample is not None and explained.sample.problems else Exit.DONE
+    return Exit.NO if explained.failures else Exit.DONE
 
 
 def _is_type(subject: str, ways: ContextConversions) -> bool:
@@ -188,16 +190,15 @@ def _is_type(subject: str, ways: ContextConversions) -> bool:
     return subject in ways.context.types_of(ways.direction).events or not is_file
 
 
-def _explained(subject: str, type: str, ways: ContextConversions, opened: LoadedProject) -> TransformExplanation:
-    """The type or the event that is named."""
-    from situ.explain.transform import explain_transform
-
-    settings = opened.deployment.settings.defaults
+def _way(
+    subject: str, type: str, ways: ContextConversions, opened: LoadedProject
+) -> tuple[Transformation, ConvertedSample | None]:
+    """The way of the type or the event that is named, and the latter converted."""
     if _is_type(subject, ways):
-        return explain_transform(ways.get(subject), ways, settings)
+        return ways.get(subject), None
     given = _given(subject, type, opened.deployment)
     way = ways.get(given.type)
-    return explain_transform(way, ways, settings, _sample(given, subject, way, opened))
+    return way, _sample(given, subject, way, opened)
 
 
 def _sample(given: InputEvent, file: str, way: Transformation, opened: LoadedProject) -> ConvertedSample:

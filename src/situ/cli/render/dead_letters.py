@@ -44,7 +44,7 @@ def show_letter(letter: StoredDeadLetter) -> Iterator[RenderableType]:
     for name, value in (
         ("when", letter.time),
         ("client", letter.client),
-        ("advertisement", letter.ad or "none named"),
+        ("advertisement", letter.advertisement or "none named"),
         ("event key", letter.key),
         ("stage", letter.stage),
         ("where", letter.path or "the event"),
@@ -72,7 +72,7 @@ def _sent(letter: StoredDeadLetter) -> str:
     event = letter.event
     if event is not None:
         return json.dumps(event, indent=2, ensure_ascii=False)
-    return letter.text if letter.text is not None else repr(letter.original)
+    return letter.original if letter.original is not None else repr(letter.sent)
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

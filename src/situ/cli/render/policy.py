@@ -13,8 +13,8 @@ from rich.text import Text
 from rich.tree import Tree
 
 from situ.cli.output import visible
+from situ.cli.render.layout import table
 from situ.cli.render.text import show_problems
-from situ.cli.render.types import table
 from situ.explain.policy import PolicyExplanation
 from situ.policies.logic_tree import Component, LogicNode, duration_text
 

@@ -16,8 +16,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from situ.cli.output import visible
+from situ.cli.render.layout import table
 from situ.cli.render.text import plural
-from situ.cli.render.types import table
 from situ.model import ChangeDetail, DeploymentChange
 from situ.model.visibility_diff import VisibilityChange
 from situ.registry import Admitted, Object, Recorded, Version

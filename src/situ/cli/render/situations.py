@@ -36,7 +36,7 @@ def show_situation_list(situations: Sequence[SituationRecord]) -> Iterator[Rende
 
 
 def _headline(each: SituationRecord) -> Text:
-    bindings = ", ".join(f"{alias} = {identity}" for alias, identity in each.bindings)
+    bindings = ", ".join(f"{alias} = {identity}" for alias, identity in each.bindings.items())
     text = Text.assemble((each.start, "dim"), "  ", (each.policy, "bold"), f"  {visible(bindings)}")
     text.append(f"  {count(each.detections, 'detection')}")
     if not each.end:

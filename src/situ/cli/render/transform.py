@@ -11,51 +11,58 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from msgspec import UNSET
 from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from situ.cli.output import visible
+from situ.cli.render.layout import facts, section, some, table
 from situ.cli.render.text import STYLES, show_problems
-from situ.cli.render.types import table
 from situ.contexts.transform.round_trip import ShortcutPolicy
 from situ.explain.context import ContextDeclaration, ContextExplanation, DirectionExplanation, EventTypeExplanation
 from situ.explain.fused_transform import FusedExplanation, FusedPlace
-from situ.explain.transform import NOTHING, PlaceExplanation, RuleCandidate, TracedValue, TransformExplanation
+from situ.explain.transform import (
+    ConvertedValue,
+    PlaceExplanation,
+    RuleCandidate,
+    ShortcutExplanation,
+    TransformExplanation,
+)
 from situ.explain.transform_why import FilterExplanation, RuleExplanation
 from situ.lang.problems import Problem, Severity
 
 _SHOWN_NAMES = 20
-_WAYS = {"out": "Out, from root", "in": "In, to root"}
 _STYLES = {"mapped": "green", "converted": "green", "passes": "", "not available": "yellow"}
 
 
 def show_context(explained: ContextExplanation) -> Iterator[RenderableType]:
     """Where it stands, what it has, then each direction."""
     way = " → ".join(explained.chain[1:])
-    yield Text.assemble((explained.name, "bold"), (f" · extends {way}" if way else " · extends nothing", "dim"))
+    yield Text.assemble((explained.context, "bold"), (f" · extends {way}" if way else " · extends nothing", "dim"))
     yield Text()
     yield _facts(explained)
     if explained.functions:
-        yield from _section("Functions")
-        yield _declared("function", explained.functions)
-    for each in explained.directions:
-        yield from _section(_WAYS[each.direction])
-        yield from _direction(each)
+        yield from section("Functions", _declared("function", explained.functions))
+    yield from section("Out, from root", *_direction(explained.outgoing))
+    yield from section("In, to root", *_direction(explained.incoming))
 
 
 def _facts(explained: ContextExplanation) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    grid.add_row("extended by", _some(explained.children) or "none")
-    grid.add_row("clients", _some(explained.clients) or "none")
-    grid.add_row("advertisements", _some(explained.advertisements) or "none")
-    grid.add_row("subscriptions", _some(explained.subscriptions) or "none")
-    own = tuple(f"{name} (hides another)" if name in explained.hidden else name for name in explained.types)
-    grid.add_row("own types", _some(own) or "none")
-    grid.add_row("inherited types", _some(explained.inherited) or "none")
+    users, types = explained.used_by, explained.types
+    own = [f"{name} (hides another)" if name in types.hiding else name for name in types.own]
+    grid = facts(
+        (name, some(names, _SHOWN_NAMES) or "none")
+        for name, names in (
+            ("extended by", explained.children),
+            ("clients", users.clients),
+            ("advertisements", users.advertisements),
+            ("subscriptions", users.subscriptions),
+            ("own types", own),
+            ("inherited types", types.inherited),
+        )
+    )
     if explained.derive:
         grid.add_row("derive", "event types that rules change get a type of their own name")
     return grid
@@ -85,18 +92,8 @@ def _declared(what: str, each: tuple[ContextDeclaration, ...]) -> Table:
     made = table(what, "of", "from", "")
     for one in each:
         overrides = f"in place of that of {', '.join(one.overrides)}" if one.overrides else ""
-        made.add_row(visible(one.text), one.context, visible(one.place) or "–", Text(overrides, "dim"))
+        made.add_row(visible(one.text), one.context, visible(one.place or "–"), Text(overrides, "dim"))
     return made
-
-
-def _section(title: str) -> Iterator[RenderableType]:
-    yield Text()
-    yield Text(title, "bold")
-
-
-def _some(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - _SHOWN_NAMES:,} more" if len(names) > _SHOWN_NAMES else ""
-    return visible(", ".join(names[:_SHOWN_NAMES]) + more)
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -112,12 +109,12 @@ def show_transform(explained: TransformExplanation) -> Iterator[RenderableType]:
     yield _head(explained)
     yield Text()
     yield from _rows(explained)
-    if explained.way.dropped:
-        yield Text.assemble(("dropped  ", "dim"), ", ".join(explained.way.dropped))
+    if explained.dropped:
+        yield Text.assemble(("dropped  ", "dim"), ", ".join(explained.dropped))
     yield from _said(explained)
-    if explained.sample is not None and explained.sample.problems:
+    if explained.failures:
         yield Text()
-        yield from show_problems(explained.sample.problems)
+        yield from show_problems(explained.failures)
 
 
 def show_why(explained: RuleExplanation) -> Iterator[RenderableType]:
@@ -125,7 +122,7 @@ def show_why(explained: RuleExplanation) -> Iterator[RenderableType]:
     for number, place in enumerate(explained.places):
         if number:
             yield Text()
-        yield Text.assemble((place.title, "bold"), (f" · {place.outcome}", "dim"))
+        yield Text.assemble((place.place, "bold"), (f" · {place.outcome}", "dim"))
         if not place.candidates:
             if place.levels:
                 yield Text("No rule is about a value of this type.", "dim")
@@ -133,7 +130,7 @@ def show_why(explained: RuleExplanation) -> Iterator[RenderableType]:
         made = table("", "rule", "from", *place.levels, "why")
         for each in place.candidates:
             keys = each.keys or ("",) * len(place.levels)
-            made.add_row(_standing(each), visible(each.rule), each.place or _NONE, *keys, visible(each.reason))
+            made.add_row(_standing(each), visible(each.rule), each.place or _NONE, *keys, visible(each.reason or ""))
         yield Text()
         yield made
     if any(each.keys for place in explained.places for each in place.candidates):
@@ -143,24 +140,22 @@ def show_why(explained: RuleExplanation) -> Iterator[RenderableType]:
 
 def show_filter(explained: FilterExplanation) -> Iterator[RenderableType]:
     """A filter in the terms of the context and in those of root."""
-    yield Text.assemble(("Filter", "bold"), (f" on {explained.target}, as root's {explained.source} is asked", "dim"))
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, text in (
-        ("written", explained.written),
-        ("canonical", explained.canonical),
-        ("substituted", explained.substituted),
-        ("simplified", explained.simplified),
-    ):
-        grid.add_row(name, visible(text))
+    yield Text.assemble(("Filter", "bold"), (f" on {explained.type}, as root's {explained.root_type} is asked", "dim"))
+    grid = facts(
+        (
+            ("written", explained.written),
+            ("canonical", explained.canonical),
+            ("substituted", explained.substituted),
+            ("simplified", explained.simplified),
+        )
+    )
     if explained.then:
         grid.add_row("then", visible(f"{explained.then}, once that is known"))
-    if explained.also:
-        grid.add_row("also asked of", ", ".join(explained.also))
+    if explained.also_asked_of:
+        grid.add_row("also asked of", ", ".join(explained.also_asked_of))
     if explained.outcome is not None:
         found = explained.outcome
-        grid.add_row("for the sample", f"fails: {found.failure}" if found.failure else visible(found.shown))
+        grid.add_row("for the sample", f"fails: {found.reason}" if found.fails else visible(found.shown))
     yield grid
     if explained.problems:
         yield Text()
@@ -168,39 +163,43 @@ def show_filter(explained: FilterExplanation) -> Iterator[RenderableType]:
 
 
 def _head(explained: TransformExplanation) -> Text:
-    way = explained.way
-    needs = dict.fromkeys(each for place in explained.places for each in place.needs)
-    facts = [
-        f"plan {way.plan[:6]}",
-        *(() if way.execution == "native" and needs else (way.execution,)),
+    needs = dict.fromkeys(each for place in explained.attributes for each in place.needs)
+    source, target = explained.ends
+    return _title(
+        source,
+        target,
+        f"plan {explained.plan[:6]}",
+        *(() if explained.execution == "native" and needs else (explained.execution,)),
         *((f"needs {', '.join(needs)}",) if needs else ()),
-        f"lossy: {'yes' if way.lossy else 'no'}",
-        f"can fail: {'yes' if way.can_fail else 'no'}",
-    ]
-    if way.is_identity:
-        facts.append("stays as it is")
-    else:
-        facts.append(f"shortcut: {_shortcut(explained)}")
-    return Text.assemble((f"{explained.source} → {explained.target}", "bold"), ("   " + "   ".join(facts), "dim"))
+        *_risks(explained),
+        "stays as it is" if explained.identity else f"shortcut: {_shortcut(explained.shortcut)}",
+    )
 
 
-def _shortcut(explained: TransformExplanation) -> str:
-    found, policy = explained.shortcut, explained.policy
-    if policy == ShortcutPolicy.NEVER:
+def _title(source: str, target: str, *facts: str) -> Text:
+    return Text.assemble((f"{source} → {target}", "bold"), ("   " + "   ".join(facts), "dim"))
+
+
+def _risks(explained: TransformExplanation | FusedExplanation) -> tuple[str, str]:
+    return f"lossy: {'yes' if explained.lossy else 'no'}", f"can fail: {'yes' if explained.can_fail else 'no'}"
+
+
+def _shortcut(found: ShortcutExplanation) -> str:
+    if found.setting == ShortcutPolicy.NEVER:
         return "never"
-    if not found.taken(policy):
-        return f"no ({visible(found.reason)})"
-    return "safe" if found.safe else f"taken, though not safe ({visible(found.reason)})"
+    if not found.taken:
+        return f"no ({visible(found.reason or '')})"
+    return "safe" if found.safe else f"taken, though not safe ({visible(found.reason or '')})"
 
 
 def _rows(explained: TransformExplanation) -> Iterator[Text]:
     """A table whose notes run on to the right, across the columns."""
-    sampled = explained.sample is not None
+    sampled = explained.result is not UNSET
     titles = ("attribute", "rule", "from", "function", "before → after" if sampled else "")
-    cells = [_cells(each) for each in explained.places]
+    cells = [_cells(each) for each in explained.attributes]
     widths = [max(map(cell_len, column)) + _GAP for column in zip(titles[:-1], *cells, strict=True)]
     yield Text(_padded(titles[:-1], widths) + titles[-1], "dim")
-    for each, texts in zip(explained.places, cells, strict=True):
+    for each, texts in zip(explained.attributes, cells, strict=True):
         name, rest = _padded(texts[:1], widths), _padded(texts[1:], widths[1:])
         yield Text.assemble((name, "bold"), rest, _values(each))
         for note in _notes(each):
@@ -221,9 +220,9 @@ def _padded(texts: Sequence[str], widths: Sequence[int]) -> str:
 def _notes(each: PlaceExplanation) -> Iterator[str]:
     if each.when:
         yield f"when {each.when}"
-    if each.beaten or each.missing:
+    if each.beaten or each.does_not_match:
         beaten = _listed(each.beaten) or "none"
-        missed = f"; does not match: {_listed(each.missing)}" if each.missing else ""
+        missed = f"; does not match: {_listed(each.does_not_match)}" if each.does_not_match else ""
         yield f"beaten: {beaten}{missed}"
 
 
@@ -253,17 +252,17 @@ def _codes(problems: Sequence[Problem], severity: Severity) -> Iterator[str]:
 
 
 def _values(each: PlaceExplanation) -> Text:
-    text = Text("; " if len(each.made) > 1 else "").join(_change(made) for made in each.made[:_SHOWN])
-    if len(each.made) > _SHOWN:
-        text.append(f"; and {len(each.made) - _SHOWN} more", "dim")
+    text = Text("; " if len(each.values) > 1 else "").join(_change(value) for value in each.values[:_SHOWN])
+    if len(each.values) > _SHOWN:
+        text.append(f"; and {len(each.values) - _SHOWN} more", "dim")
     return text
 
 
-def _change(made: TracedValue) -> Text:
-    before = "" if made.before is NOTHING else _short(made.before)
-    if made.failure:
-        return Text.assemble(f"{before} → " if before else "", (f"fails: {visible(made.failure)}", "bold red"))
-    after = _short(made.after)
+def _change(value: ConvertedValue) -> Text:
+    before = "" if value.before is UNSET else _short(value.before)
+    if value.fails:
+        return Text.assemble(f"{before} → " if before else "", (f"fails: {visible(value.fails)}", "bold red"))
+    after = _short(value.after)
     return Text(after if not before or before == after else f"{before} → {after}")
 
 
@@ -304,30 +303,23 @@ def show_all_fused(explained: Sequence[FusedExplanation]) -> Iterator[Renderable
 
 def show_fused(explained: FusedExplanation) -> Iterator[RenderableType]:
     """The head, a row for every attribute, and what became of a sample."""
-    way = explained.way
-    facts = [
-        f"over {explained.through}",
-        f"plan {way.plan[:6]}",
-        f"lossy: {'yes' if way.lossy else 'no'}",
-        f"can fail: {'yes' if way.can_fail else 'no'}",
-    ]
-    if way.is_identity:
-        facts.append("stays as it is")
-    yield Text.assemble((f"{explained.source} → {explained.target}", "bold"), ("   " + "   ".join(facts), "dim"))
+    source, through, target = explained.ends
+    identity = ("stays as it is",) if explained.identity else ()
+    yield _title(source, target, f"over {through}", f"plan {explained.plan[:6]}", *_risks(explained), *identity)
     yield Text()
     rows = table("attribute", "in", "out", "expression")
-    for each in explained.places:
-        name = _came(each)
-        rows.add_row(visible(name), _some_sources(each.into), visible(each.out), visible(each.expression) or _NONE)
+    for each in explained.attributes:
+        into = ", ".join(each.into) or _NONE
+        rows.add_row(*map(visible, (_came(each), into, each.out, each.expression or _NONE)))
     yield rows
     if explained.looked_at:
         yield Text.assemble(("fails also with  ", "dim"), visible(", ".join(explained.looked_at)))
-    if explained.sample is not None:
+    if explained.failures is not UNSET:
         yield Text()
-        if explained.sample.problems:
-            yield from show_problems(explained.sample.problems)
+        if explained.failures:
+            yield from show_problems(explained.failures)
         else:
-            yield Text(visible(compact(explained.sample.result)))
+            yield Text(visible(compact(explained.result)))
 
 
 def _came(each: FusedPlace) -> str:
@@ -338,7 +330,3 @@ def _came(each: FusedPlace) -> str:
     ):
         shown += f" ← {', '.join(each.sources)}"
     return f"{shown} (when {each.when})" if each.when else shown
-
-
-def _some_sources(names: Sequence[str]) -> str:
-    return visible(", ".join(names)) or _NONE

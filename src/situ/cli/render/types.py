@@ -1,21 +1,21 @@
-"""Explained types, functions and codes of problems as text, and the one look of all tables (`table`)."""
+"""Explained types, functions and codes of problems as text."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
 
-from rich import box
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
 from situ.cli.output import visible
+from situ.cli.render.layout import facts, table
 from situ.cli.render.text import STYLES
+from situ.explain.codes import CodeExplanation
 from situ.explain.functions import FunctionExplanation
 from situ.explain.types import AttributeExplanation, TypeBranch, TypeExplanation, TypeSection
-from situ.lang.problems import Code
 
 
 def show_type(explained: TypeExplanation) -> Iterator[RenderableType]:
@@ -23,7 +23,8 @@ def show_type(explained: TypeExplanation) -> Iterator[RenderableType]:
     kind = f" · {'built-in ' if explained.built_in else ''}{explained.kind}"
     yield Text.assemble((explained.name, "bold"), (kind, "dim"))
     yield Text()
-    yield _relatives(explained)
+    relatives = (("supertypes", explained.supertypes), ("subtypes", explained.subtypes))
+    yield facts((name, ", ".join(types) or "none") for name, types in relatives)
     if explained.attributes:
         yield Text()
         yield _attribute_table(explained.attributes)
@@ -40,33 +41,16 @@ def show_type_tree(sections: tuple[TypeSection, ...]) -> Iterator[RenderableType
         yield tree
 
 
-def table(*titles: str) -> Table:
-    """The one look of tables: no vertical lines, a rule under the titles."""
-    made = Table(box=box.SIMPLE_HEAD, header_style="dim", pad_edge=False, show_edge=False)
-    for title in titles:
-        made.add_column(title, overflow="fold")
-    return made
-
-
-def _relatives(explained: TypeExplanation) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    grid.add_row("supertypes", ", ".join(explained.supertypes) or "none")
-    grid.add_row("subtypes", ", ".join(explained.subtypes) or "none")
-    return grid
-
-
 def _attribute_table(attributes: tuple[AttributeExplanation, ...]) -> Table:
     made = table("attribute", "type", "unit", "optional", "default", "from")
     for each in attributes:
         made.add_row(
-            Text(each.name, "" if each.origin else "bold"),
+            Text(each.name, "" if each.inherited_from else "bold"),
             Text(each.type, "cyan"),
-            visible(each.unit),
+            visible(each.unit or ""),
             "optional" if each.optional else "",
             "" if each.default is None else visible(json.dumps(each.default, ensure_ascii=False)),
-            Text(each.origin or (f"narrows {each.narrows}" if each.narrows else ""), "dim"),
+            Text(each.inherited_from or (f"narrows {each.narrows}" if each.narrows else ""), "dim"),
         )
     return made
 
@@ -120,26 +104,22 @@ def _function(explained: FunctionExplanation) -> Iterator[RenderableType]:
         yield Text(f"  = {visible(explained.body)}", "green")
     if explained.examples:
         yield Text()
-        for expression, result in explained.examples:
-            yield Text.assemble((f"  {visible(expression)}", "green"), ("  gives  ", "dim"), (visible(result), "bold"))
+        for each in explained.examples:
+            call, result = f"  {visible(each.expression)}", visible(each.result)
+            yield Text.assemble((call, "green"), ("  gives  ", "dim"), (result, "bold"))
 
 
-def show_code(code: Code) -> Iterator[RenderableType]:
+def show_code(code: CodeExplanation) -> Iterator[RenderableType]:
     """An entry of the catalogue."""
     yield Text.assemble(
         (code.code, STYLES[code.severity]), (f" {code.title}", "bold"), (f" · {code.severity.value}", "dim")
     )
     yield Text()
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for title, template in (("message", code.message), ("hint", code.hint), ("or", code.otherwise)):
-        if template:
-            grid.add_row(title, template.replace("{{", "{").replace("}}", "}"))
-    yield grid
+    texts = (("message", code.message), ("hint", code.hint), ("or", code.otherwise))
+    yield facts((title, text.replace("{{", "{").replace("}}", "}")) for title, text in texts if text)
 
 
-def show_codes(codes: Sequence[Code]) -> Iterator[RenderableType]:
+def show_codes(codes: Sequence[CodeExplanation]) -> Iterator[RenderableType]:
     """The table of all codes."""
     made = table("code", "severity", "title")
     for code in codes:
