@@ -13,28 +13,24 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from situ.contexts.load import contexts_from_json
 from situ.contexts.table import EMPTY_CONTEXTS, Contexts
-from situ.lang.expr.definitions import Function, callable_functions, functions_as_json, functions_from_json
+from situ.lang.expr.definitions import Function, callable_functions
 from situ.lang.expr.scope import Definition
 from situ.lang.types.table import Types
-from situ.policies.actions.load import actions_as_json, actions_from_json
+from situ.model.kinds import PARTS, canonical, deployment_as_json, read_parts
 from situ.policies.actions.model import DeclaredActions
 from situ.policies.check.domain import Domain
-from situ.policies.load import StoppedPolicy, policies_as_json, policies_from_json
-from situ.policies.model import Policy, PolicyStart, starts_as_json, starts_from_json
-from situ.policies.ontology.load import ontology_as_json, ontology_from_json
+from situ.policies.load import StoppedPolicy
+from situ.policies.model import Policy, PolicyStart
 from situ.policies.ontology.model import Ontology
 from situ.quality.model.declarations import NO_QUALITY, Quality, QualityEnvironment
-from situ.quality.model.json_form import quality_as_json, quality_from_json
-from situ.quality.model.shapes import UNSHAPED, Shape, shape_as_json, shape_from_json
+from situ.quality.model.shapes import UNSHAPED, Shape
 from situ.routing.model import ROOT, Advertisement, ClientDeclaration, Subscription
 from situ.scopes.graph import NO_SCOPES, ScopeGraph
 from situ.scopes.json_form import scopes_as_json, scopes_from_json
 from situ.scopes.stamp_codec import NO_NUMBERING, StampNumbers
-from situ.settings import Settings, settings_as_json, settings_from_json
-from situ.sources.load import pushes_from_json, sources_from_json
-from situ.sources.model import Push, Source, pushes_as_json, sources_as_json
+from situ.settings import Settings
+from situ.sources.model import Push, Source
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # The deployment and its digest.
@@ -43,22 +39,6 @@ from situ.sources.model import Push, Source, pushes_as_json, sources_as_json
 # not on files, their order, comments, blanks, machine or time. Secrets are not in it: settings keep the references to
 # the environment as they were written. Neither are numbers that the registry gave: the version, those of contexts, the
 # epoch of the scopes, and those that stamps of events are made of.
-
-_KEYS = {
-    "version",
-    "settings",
-    "types",
-    "functions",
-    "sources",
-    "contexts",
-    "clients",
-    "advertisements",
-    "subscriptions",
-}
-_SITUATIONS = ("ontology", "push", "actions", "policies", "suspended", "starts")
-_MAY_LACK = {"versions", "scopes", "visibility", "quality", "shapes", *_SITUATIONS}
-"""Versions of contexts that were changed, and what a project without scopes, situations or quality has nothing of."""
-_NO_CONTENT = ("version", "versions", "visibility")
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -110,7 +90,7 @@ class Deployment:
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical form without versions, in hexadecimal."""
-        content = {key: value for key, value in self.as_json().items() if key not in _NO_CONTENT}
+        content = {key: value for key, value in self.as_json().items() if PARTS[key].content}
         return hashlib.sha256(canonical(content).encode()).hexdigest()
 
     @property
@@ -156,37 +136,7 @@ class Deployment:
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values, from which :meth:`from_json` makes an equal deployment."""
-        return {
-            "version": self.version,
-            "settings": settings_as_json(self.settings),
-            "types": self.types.as_json(),
-            "functions": functions_as_json(self.functions),
-            "sources": sources_as_json(self.sources),
-            "contexts": self.contexts.as_json(),
-            "clients": {name: self.clients[name].as_json() for name in sorted(self.clients)},
-            "advertisements": {id: self.advertisements[id].as_json() for id in sorted(self.advertisements)},
-            "subscriptions": {id: self.subscriptions[id].as_json() for id in sorted(self.subscriptions)},
-            "versions": dict(self.contexts.versions),
-            **({"scopes": scopes} if (scopes := scopes_as_json(self.scopes)) else {}),
-            **({"visibility": {"epoch": self.epoch, **self.numbers.as_json()}} if self.epoch or self.numbers else {}),
-            **({"quality": quality} if (quality := quality_as_json(self.quality)) else {}),
-            **({"shapes": {id: shape_as_json(self.shapes[id]) for id in sorted(self.shapes)}} if self.shapes else {}),
-            **self._situations(),
-        }
-
-    def _situations(self) -> dict[str, Any]:
-        """Only what there is, so that a deployment without situations is the one that it always was."""
-        ontology = {section: part for section, part in ontology_as_json(self.ontology).items() if part}
-        actions = actions_as_json(self.actions)
-        found = {
-            "ontology": ontology,
-            "push": pushes_as_json(self.push),
-            "actions": actions if any(actions.values()) else {},
-            "policies": policies_as_json(self.policies, self.stopped),
-            "suspended": sorted(self.suspended),
-            "starts": starts_as_json(self.starts),
-        }
-        return {key: part for key, part in found.items() if part}
+        return deployment_as_json(self)
 
     @classmethod
     def from_json(cls, value: Any) -> Deployment:
@@ -197,74 +147,11 @@ class Deployment:
             raise ValueError(f"this is no deployment: {error!r}") from error
 
 
-def canonical(value: Any) -> str:
-    """The one text of a JSON value: sorted keys, no blanks."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-
-def _versions(value: Any) -> dict[str, int]:
-    if not isinstance(value, dict) or not all(type(version) is int and version > 0 for version in value.values()):
-        raise TypeError("versions")
-    return value
-
-
-def _epoch(value: Mapping[str, Any]) -> int:
-    if type(value.get("epoch", 0)) is not int:
-        raise TypeError("epoch")
-    return int(value.get("epoch", 0))
-
-
 def _from_json(value: Any) -> Deployment:
-    if not isinstance(value, dict) or value.keys() - _MAY_LACK != _KEYS:
-        raise ValueError("this is no deployment of this release: it has other parts")
-    if not isinstance(value["version"], int) or isinstance(value["version"], bool):
-        raise TypeError("version")
-    settings = settings_from_json(value["settings"])
-    types = Types.from_json(value["types"])
-    functions = functions_from_json(value["functions"], types, settings.expression_limits)
-    sources = sources_from_json(value["sources"], types)
-    rows = {name: source.row for name, source in sources.items()}
-    contexts = contexts_from_json(value["contexts"], types, functions, settings.expression_limits, rows)
-    contexts = contexts.at_versions(_versions(value.get("versions", {})))
-    definitions = callable_functions(functions)
-    deployment = Deployment(
-        version=value["version"],
-        settings=settings,
-        types=types,
-        functions=functions,
-        sources=sources,
-        push=pushes_from_json(value.get("push", {}), types),
-        ontology=ontology_from_json(value.get("ontology", {}), types, definitions, settings.expression_limits),
-        actions=actions_from_json(value["actions"], types) if "actions" in value else DeclaredActions(),
-        contexts=contexts,
-        scopes=scopes_from_json(value["scopes"]) if "scopes" in value else NO_SCOPES,
-        epoch=_epoch(value.get("visibility", {})),
-        numbers=StampNumbers.from_json(value["visibility"]) if "visibility" in value else NO_NUMBERING,
-        clients=MappingProxyType(
-            {name: ClientDeclaration.from_json(name, body) for name, body in value["clients"].items()}
-        ),
-        advertisements=MappingProxyType(
-            {id: Advertisement.from_json(id, body) for id, body in value["advertisements"].items()}
-        ),
-        subscriptions=MappingProxyType(
-            {id: Subscription.from_json(id, body) for id, body in value["subscriptions"].items()}
-        ),
-        quality=quality_from_json(value["quality"]) if "quality" in value else NO_QUALITY,
-        shapes=MappingProxyType({id: shape_from_json(body) for id, body in value.get("shapes", {}).items()}),
-    )
-    # Policies come last: they are read against the domain, which is made of the rest.
-    policies = policies_from_json(value.get("policies", {}), deployment.domain)
-    suspended = frozenset(value.get("suspended", ()))
-    deployment = replace(
-        deployment,
-        policies=policies.running,
-        stopped=policies.stopped,
-        suspended=suspended,
-        starts=starts_from_json(value.get("starts", {})),
-    )
+    deployment = read_parts(value, Deployment())
     used = {each.context for each in deployment.clients.values()}
     used |= {each.context for each in deployment.subscriptions.values()}
-    if unknown := used - contexts.by_id.keys():
+    if unknown := used - deployment.contexts.by_id.keys():
         raise ValueError(f"this is no deployment: somebody is in {', '.join(sorted(unknown))}, which is no context")
     return deployment
 

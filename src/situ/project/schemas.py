@@ -21,7 +21,7 @@ from situ.policies.actions.load import ACTIONS_KEYS
 from situ.policies.actions.model import VERBS
 from situ.policies.ontology.declare import MEASURE_KEYS, ONTOLOGY_KEYS, RELATIONSHIP_KEYS
 from situ.policies.ontology.relationships import FUNCTIONS
-from situ.project.folder import OWN_FOLDER
+from situ.project.folder import FOLDERS, OWN_FOLDER
 from situ.project.quality_schema import BOOLEAN, TEXT, named_form, object_form, quality_schema, text_form
 from situ.routing.load import ADVERTISEMENT_KEYS, CLIENT_KEYS, SUBSCRIPTION_KEYS
 from situ.scopes.graph import RIGHTS
@@ -32,18 +32,6 @@ from situ.sources.declare import KINDS as PLACES
 from situ.sources.declare import PUSH_KEYS, SOURCE_KEYS
 from situ.sources.declare import REQUIRED as PUSH_REQUIRED
 
-_TITLES = {
-    "situ": "situ.yaml",
-    "ontology": "ontology.yaml",
-    "actions": "actions.yaml",
-    "scopes": "scopes.yaml",
-    "types": "types/*.yaml",
-    "functions": "functions/*.yaml",
-    "sources": "sources/*.yaml",
-    "contexts": "contexts/*.yaml",
-    "clients": "clients/*.yaml",
-    "quality": "quality/*.yaml",
-}
 _COUNT = {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": r"\$\{"}]}
 _ONE_LINE = {"type": "string", "pattern": "->.*=", "examples": ["double m -> double yd = value * 1.09"]}
 _TYPE_HEAD = r"^\s*[A-Za-z][A-Za-z0-9_.]*\s*(\(.*\))?\s*$"
@@ -88,7 +76,7 @@ def _document(kind: str, body: dict[str, Any]) -> dict[str, Any]:
     version = {"const": FILE_VERSION, "description": "version of the form of this file"}
     return {
         "$schema": DIALECT,
-        "title": _TITLES[kind],
+        "title": f"{kind}/*.yaml" if kind in FOLDERS else f"{kind}.yaml",
         **body,
         "properties": {"version": version, **body["properties"]},
     }

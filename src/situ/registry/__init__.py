@@ -15,9 +15,9 @@ restore_deployments, keep_published, engine_alive, report_adopted, wait_adopted,
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from situ.registry.objects import KINDS as KINDS
+    from situ.model.kinds import KINDS as KINDS
+    from situ.model.kinds import Kind as Kind
     from situ.registry.objects import Key as Key
-    from situ.registry.objects import Kind as Kind
     from situ.registry.objects import Object as Object
     from situ.registry.registry import Applied as Applied
     from situ.registry.registry import Declared as Declared
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from situ.registry.store import Version as Version
 
 _PLACES = {
-    "KINDS": "situ.registry.objects",
+    "KINDS": "situ.model.kinds",
     "Admitted": "situ.registry.store",
     "Applied": "situ.registry.registry",
     "Declared": "situ.registry.registry",
     "Key": "situ.registry.objects",
-    "Kind": "situ.registry.objects",
+    "Kind": "situ.model.kinds",
     "Object": "situ.registry.objects",
     "Principals": "situ.registry.store",
     "Recorded": "situ.registry.store",

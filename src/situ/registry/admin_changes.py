@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from situ.contexts.compatibility import ChangeOptions, carry_kept_rules, some_of
 from situ.contexts.load import context_document, load_contexts
@@ -26,23 +27,20 @@ from situ.lang.documents import Document, MappingNode
 from situ.lang.problems import Location, Problem, Problems, SituError, nearest
 from situ.lang.types.table import Types
 from situ.model import Deployment
-from situ.policies.actions.load import actions_document
+from situ.model.kinds import ALONE, BELOW_CLIENT, CLIENT_KINDS, KINDS
 from situ.policies.load import check_names
 from situ.policies.model import PolicyStart, PolicyStarts
-from situ.policies.ontology.load import ontology_document
-from situ.registry.changes import KEY as SCOPES_KEY
+from situ.policies.ontology.load import ontology_as_file
 from situ.registry.changes import Fit, scopes_beside, scopes_moves, suspend_unfit, why_policy_rests
 from situ.registry.object_files import (
     NOWHERE,
     Written,
     declared_in,
-    functions_document,
-    sources_document,
+    sections_document,
     types_document,
 )
 from situ.registry.objects import (
-    CLIENT_KINDS,
-    ONTOLOGY,
+    SCOPES_KEY,
     SUSPENDED,
     Key,
     Object,
@@ -69,26 +67,13 @@ from situ.registry.proposal import (
     remedy_for,
     revise,
     settle_contexts,
+    some_clients,
 )
-from situ.routing import Clients
 from situ.settings import settings_as_json, settings_from_json
 from situ.stages.type_visibility import TypeVisibility
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Single objects → a proposal each.
-
-_SECTION = {
-    "unit": "types",
-    "type": "types",
-    "event": "types",
-    "function": "functions",
-    "source": "sources",
-    "push": "sources",
-    **dict.fromkeys(ONTOLOGY, "ontology"),
-    "action": "actions",
-    "policy": "policies",
-    "context": "contexts",
-}
 
 
 def propose_added(
@@ -170,7 +155,7 @@ def propose_removed(state: State, key: Key) -> Proposal:
     if key.kind == "policy" and key.name in deployment.starts:
         moves[Key("start", key.name)] = None
         deployment = replace(deployment, starts=without(deployment.starts, key.name))
-    if key.kind in CLIENT_KINDS and key.kind != "client":
+    if key.kind in BELOW_CLIENT:
         client = state.objects.get(client_of(key))
         if client is not None and client.origin == "client" and set(state.below(client.name)) == {key}:
             moves[client.key] = None
@@ -224,7 +209,7 @@ def _declared(
 ) -> tuple[Proposal, tuple[Problem, ...]]:
     written = _only(key, document)
     problems = Problems()
-    added = Documents(**{_SECTION.get(key.kind, "clients"): (document,)})
+    added = Documents(**{KINDS[key.kind].file: (document,)})
     deployment = revise(state.deployment, {key} & state.objects.keys(), added, problems)
     problems.raise_errors()
     settled = settle_contexts(state.deployment, deployment, allowed, {key: written})
@@ -234,7 +219,7 @@ def _declared(
     if start is not None:
         deployment = replace(deployment, starts={**deployment.starts, key.name: start})
     problems.extend((*settled.refused, *settled.observed))
-    bodies = {**schema_bodies(deployment)} if key.kind in _SECTION else _client_bodies(deployment, key)
+    bodies = _client_bodies(deployment, key) if key.kind in CLIENT_KINDS else schema_bodies(deployment)
     moves: dict[Key, Move | None] = {}
     for each, body in bodies.items():
         there = state.objects.get(each)
@@ -246,13 +231,7 @@ def _declared(
 
 def _client_bodies(deployment: Deployment, key: Key) -> dict[Key, str]:
     """The object, and the client that it needs."""
-    client = client_of(key)
-    found = {client: body_of(deployment.clients[client.name])}
-    if key.kind == "advertisement":
-        found[key] = body_of(deployment.advertisements[key.name])
-    elif key.kind == "subscription":
-        found[key] = body_of(deployment.subscriptions[key.name])
-    return found
+    return {each: body_of(getattr(deployment, KINDS[each.kind].section)[each.name]) for each in (client_of(key), key)}
 
 
 def _only(key: Key, document: Document) -> Written:
@@ -260,7 +239,7 @@ def _only(key: Key, document: Document) -> Written:
     if document.root is None:
         raise SituError(*document.problems)
     found = dict(declared_in(document))
-    if key.kind in CLIENT_KINDS and key.kind != "client":
+    if key.kind in BELOW_CLIENT:
         found.pop(client_of(key), None)
     if found.keys() != {key}:
         shown = some_of([f"the {each.kind} `{each.name}`" for each in found]) or "nothing declared"
@@ -308,7 +287,7 @@ def propose_folder(
     problems.raise_errors()
     fit = suspend_unfit(state, settled.deployment)
     settled = replace(settled, deployment=fit.deployment)
-    found = {key: body for key, body in schema_bodies(settled.deployment).items() if key.kind == "context"}
+    found = bodies_of(settled.deployment, ["context"])
     wanted.update((key, body) for key, body in found.items() if key in wanted)
     moves = _moves(state, wanted, others, written)
     moves |= scopes_moves(state, graph, folder.scopes, written.get(SCOPES_KEY, NOWHERE))
@@ -316,7 +295,7 @@ def propose_folder(
     for key, body in found.items():
         if key not in wanted and (key not in others or others[key].body != body):
             moves[key] = Move(body=body, origin=others[key].origin if key in others else "api")
-    starts = {key: body for key, body in schema_bodies(settled.deployment).items() if key.kind == "start"}
+    starts = bodies_of(settled.deployment, ["start"])
     moves |= {key: Move(body=body, origin="api") for key, body in starts.items() if key not in state.objects}
     moves |= {key: None for key in state.objects if key.kind == "start" and key not in starts}
     stopped = tuple(each for each in problems if each.code is POLICY_STOPPED)
@@ -339,35 +318,24 @@ def _suspend(state: State, fit: Fit, wanted: Mapping[Key, str], moves: dict[Key,
 
 def _beside(state: State, folder: Deployment, others: Mapping[Key, Object], problems: Problems) -> Deployment:
     current = state.deployment
-    types = [key.name for key in others if key.kind in ("type", "event")]
-    units = [key.name for key in others if key.kind == "unit"]
-    functions = {key.name: each.value for key, each in others.items() if key.kind == "function"}
-    sources, push, actions, policies = (
-        {key.name: each.value for key, each in others.items() if key.kind == kind}
-        for kind in ("source", "push", "action", "policy")
-    )
-    ontology = {
-        section: {key.name: json.loads(each.body) for key, each in others.items() if key.kind == kind}
-        for kind, section in ONTOLOGY.items()
-    }
-    theirs_now = {key.name: json.loads(each.body) for key, each in others.items() if key.kind == "context"}
+    of_kind: dict[str, dict[str, Any]] = {kind: {} for kind in ALONE if kind not in CLIENT_KINDS}
+    for key, each in others.items():
+        if key.kind in of_kind:
+            of_kind[key.kind][key.name] = each.value if key.kind in ("source", "push") else json.loads(each.body)
+    types, units, theirs_now = [*of_kind["type"], *of_kind["event"]], of_kind["unit"], of_kind["context"]
     after = carry_kept_rules(current.contexts.as_json(), {**folder.contexts.as_json(), **theirs_now})
     contexts = {id: after[id] for id in theirs_now}
     added = Documents(
         types=(types_document(current.types, types, units, "registry"),) if types or units else (),
-        functions=(functions_document(functions, "registry"),) if functions else (),
-        sources=(sources_document(sources, push, "registry"),) if sources or push else (),
-        ontology=(ontology_document(ontology, "registry"),) if any(ontology.values()) else (),
-        actions=(actions_document({"actions": actions}, "registry"),) if actions else (),
+        functions=sections_document(_sections("functions", of_kind), "registry"),
+        sources=sections_document(_sections("sources", of_kind), "registry"),
+        ontology=sections_document(ontology_as_file(_sections("ontology", of_kind)), "registry"),
+        actions=sections_document(_sections("actions", of_kind), "registry"),
         contexts=tuple(context_document(id, body, "registry") for id, body in contexts.items()),
     )
-    deployment = revise(folder, (), added, problems, policies=policies)
+    deployment = revise(folder, (), added, problems, policies=of_kind["policy"])
     deployment = replace(deployment, suspended=current.suspended, shapes=current.shapes)
-    theirs = Clients(
-        clients={name: each for name, each in current.clients.items() if Key("client", name) in others},
-        advertisements={id: a for id, a in current.advertisements.items() if Key("advertisement", id) in others},
-        subscriptions={id: s for id, s in current.subscriptions.items() if Key("subscription", id) in others},
-    )
+    theirs = some_clients(current, others.__contains__)
     check_again(deployment, affected_by(current, deployment, theirs), problems)
     clients = {**deployment.clients, **theirs.clients}
     clients.update((key.name, current.clients[key.name]) for key in _clients_of(others) if key.name not in clients)
@@ -378,6 +346,10 @@ def _beside(state: State, folder: Deployment, others: Mapping[Key, Object], prob
         {**deployment.advertisements, **theirs.advertisements},
         {**deployment.subscriptions, **theirs.subscriptions},
     )
+
+
+def _sections(file: str, of_kind: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    return {row.section: of_kind[kind] for kind, row in ALONE.items() if row.file == file}
 
 
 def _starts(state: State, deployment: Deployment, start: PolicyStart | None) -> PolicyStarts:
@@ -405,4 +377,4 @@ def _moves(
 
 def _clients_of(keys: Collection[Key]) -> dict[Key, Key]:
     """The clients of these advertisements and subscriptions, each with one of them."""
-    return {client_of(key): key for key in keys if key.kind in CLIENT_KINDS and key.kind != "client"}
+    return {client_of(key): key for key in keys if key.kind in BELOW_CLIENT}

@@ -12,11 +12,11 @@ from types import MappingProxyType
 from situ.lang.catalogue import CHANGED_ELSEWHERE, DECLARATION_SUSPENDED, NO_RIGHT_TO_SCOPE, UNKNOWN_CONTEXT
 from situ.lang.problems import Location, Problem, Problems, SituError, nearest
 from situ.model import Deployment, canonical
+from situ.model.kinds import BELOW_CLIENT, CLIENT_KINDS
 from situ.quality.model.shapes import UNSHAPED, Shape
 from situ.registry.object_files import NOWHERE, Written
 from situ.registry.objects import (
-    CLIENT_KINDS,
-    SCOPES,
+    SCOPES_KEY,
     SUSPENDED,
     Key,
     Origin,
@@ -52,7 +52,6 @@ from situ.stages.type_visibility import TypeVisibility, is_context_withheld
 Declaration = Advertisement | Subscription | ClientDeclaration
 """A client itself is one, too: the context it is in."""
 
-_BELOW = ("advertisement", "subscription")
 _PLAIN = "{}"
 """The body of a client that says nothing of itself."""
 
@@ -205,9 +204,9 @@ def with_their_clients(state: State, moves: dict[Key, Move | None]) -> None:
     """
     left: set[Key] = set()
     if any(move is None or move.suspended for move in moves.values()):
-        left = {client_of(key) for key in state.objects if key.kind in _BELOW and key not in moves}
+        left = {client_of(key) for key in state.objects if key.kind in BELOW_CLIENT and key not in moves}
     staying = (key for key, move in moves.items() if move is not None and not move.suspended)
-    left |= {client_of(key) for key in staying if key.kind in _BELOW}
+    left |= {client_of(key) for key in staying if key.kind in BELOW_CLIENT}
     for client in {client_of(key) for key in moves if key.kind in CLIENT_KINDS}:
         there = state.objects.get(client)
         is_plain = there is not None and there.body == _PLAIN
@@ -251,8 +250,6 @@ def propose_shapes(state: State, shapes: Mapping[str, Shape | None]) -> Proposal
 # Policies rest as those do that somebody suspended. The folder is applied beside such changes: what it did not change
 # itself stays as it is in force.
 
-KEY = Key("scopes", SCOPES)
-
 
 def propose_scopes(
     state: State, operation: Operation, by: Principal, epoch: int | None = None
@@ -272,7 +269,7 @@ def propose_scopes(
         raise SituError(*errors)
     if changed.graph is before:
         return Proposal(deployment=deployment, moves={}), changed.problems
-    there = state.objects.get(KEY)
+    there = state.objects.get(SCOPES_KEY)
     written = NOWHERE if there is None else Written(there.file, "")
     moves = scopes_moves(state, changed.graph, state.folder_scopes, written)
     fit = suspend_unfit(state, replace(deployment, scopes=changed.graph), _touched(before, changed.graph))
@@ -361,9 +358,9 @@ def scopes_moves(
         return {}
     body = scopes_as_json(graph)
     if not body:
-        return {KEY: None} if KEY in state.objects else {}
+        return {SCOPES_KEY: None} if SCOPES_KEY in state.objects else {}
     origin: Origin = "folder" if graph == folder else "api"
-    return {KEY: Move(body=canonical(body), origin=origin, written=written)}
+    return {SCOPES_KEY: Move(body=canonical(body), origin=origin, written=written)}
 
 
 def _said(value: object) -> str:

@@ -7,7 +7,7 @@ the loaders to say; here only its name is looked for.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -18,31 +18,14 @@ from situ.lang.types.declaration import print_types
 from situ.lang.types.table import Types
 from situ.lang.units import Units
 from situ.model import Deployment
-from situ.policies.ontology.load import ontology_as_file
-from situ.registry.objects import ONTOLOGY, QUALITY, SCOPES, SETTINGS, Key, Kind, Object
+from situ.model.kinds import ALONE, BELOW_CLIENT, CLIENT_KINDS, KINDS
+from situ.registry.objects import Key, Object
 
 _LIMITS = DocumentLimits(size=256 * 1024 * 1024, nodes=20_000_000)
 """What the registry holds was let in piece by piece, and may be more than one file could be."""
 
-_SECTIONS: tuple[tuple[str, Kind], ...] = (
-    ("units", "unit"),
-    ("types", "type"),
-    ("events", "event"),
-    ("functions", "function"),
-    ("pull", "source"),
-    ("push", "push"),
-    *((section, kind) for kind, section in ONTOLOGY.items()),
-    ("actions", "action"),
-    ("policies", "policy"),
-    ("clients", "client"),
-)
-_OF_ROOT = _SECTIONS[:3]
-"""What the file of root declares for all: its types and units are those of the project."""
-
-_BELOW: tuple[tuple[str, Kind], ...] = (("advertisements", "advertisement"), ("subscriptions", "subscription"))
-
-
-_MADE = ("client ", "advertisement ", "subscription ")
+_MADE = tuple(f"{kind} " for kind in CLIENT_KINDS)
+_SECTIONS = {kind: row for kind, row in ALONE.items() if row.section and kind not in BELOW_CLIENT}
 
 
 class Written(NamedTuple):
@@ -60,25 +43,28 @@ def declared_in(document: Document) -> Iterator[tuple[Key, Written]]:
     root = document.root
     if not isinstance(root, MappingNode):
         return
-    if document.file == SETTINGS:
-        yield Key("settings", SETTINGS), Written(document.file, root.source.text)
-        return
-    if document.file == SCOPES:
-        yield Key("scopes", SCOPES), Written(document.file, root.source.text)
-        return
-    if document.file.startswith(f"{QUALITY}/"):
-        yield Key("quality", QUALITY), Written(document.file, root.source.text)
-        return
+    for kind, row in KINDS.items():
+        if row.only and _is_all_of(document.file, row.only):
+            yield Key(kind, row.only), Written(document.file, root.source.text)
+            return
     context = root.get("context")
     if isinstance(context, ScalarNode):
         yield Key("context", context.text), Written(document.file, root.source.text)
-    for section, kind in _SECTIONS if context is None else _OF_ROOT if is_root(document) else ():
-        for name, node, written in _entries(root.get(section), document.file):
+    for kind, row in _SECTIONS.items():
+        # The file of root declares types and units for all: they are those of the project. No other context does.
+        if context is not None and not (row.file == "types" and is_root(document)):
+            continue
+        for name, node, written in _entries(root.get(row.section), document.file):
             yield Key(kind, name.partition("(")[0].strip()), written
             if kind == "client" and isinstance(node, MappingNode):
-                for below, inner in _BELOW:
-                    for part, _, text in _entries(node.get(below), document.file):
+                for inner in BELOW_CLIENT:
+                    for part, _, text in _entries(node.get(KINDS[inner].section), document.file):
                         yield Key(inner, f"{name}/{part}"), text
+
+
+def _is_all_of(file: str, name: str) -> bool:
+    """Whether the file declares the one thing of this name, which is a file or a folder of the project."""
+    return file == name if name.endswith(".yaml") else file.startswith(f"{name}/")
 
 
 def _entries(node: Node | None, file: str) -> Iterator[tuple[str, Node, Written]]:
@@ -95,7 +81,7 @@ def client_document(key: Key, body: Any) -> Document:
     client, _, name = key.name.partition("/")
     before, after = f'{{"clients":{{{_quoted(client)}:', "}}"
     if key.kind != "client":
-        before, after = f'{before}{{"{key.kind}s":{{{_quoted(name)}:', "}}" + after
+        before, after = f'{before}{{"{KINDS[key.kind].section}":{{{_quoted(name)}:', "}}" + after
     return parse_json(f"{before}\n{json.dumps(body, ensure_ascii=False)}\n{after}", str(key))
 
 
@@ -111,12 +97,11 @@ def types_document(types: Types, names: Iterable[str], units: Iterable[str], fil
     return parse_yaml(print_types(_part(types, names, units)), file, _LIMITS)
 
 
-def functions_document(bodies: dict[str, Any], file: str) -> Document:
-    return parse_json(json.dumps({"functions": bodies}, ensure_ascii=False, indent=1), file, _LIMITS)
-
-
-def sources_document(pull: dict[str, Any], push: dict[str, Any], file: str) -> Document:
-    return parse_json(json.dumps({"pull": pull, "push": push}, ensure_ascii=False, indent=1), file, _LIMITS)
+def sections_document(sections: Mapping[str, Any], file: str) -> tuple[Document, ...]:
+    """What stands in the sections of a file, as a document; none if there is nothing in them."""
+    if not any(sections.values()):
+        return ()
+    return (parse_json(json.dumps(sections, ensure_ascii=False, indent=1), file, _LIMITS),)
 
 
 def policy_document(name: str, text: str, file: str) -> Document:
@@ -132,30 +117,9 @@ def as_yaml(each: Object, deployment: Deployment) -> str:
         return print_types(_part(deployment.types, [each.name], ()))
     if each.kind == "unit":
         return print_types(_part(deployment.types, (), [each.name]))
-    value = each.value
-    if each.kind == "policy":
-        return str(value)
-    if each.kind == "suspended":
-        return f"# {each.name} is suspended\n"
-    if each.kind == "start":
-        return f"# {each.name} starts at {value['at']}\n"
-    if each.kind == "shape":
-        return f"# {each.name} is shaped: {each.body}\n"
-    if each.kind in ONTOLOGY:
-        value = ontology_as_file({ONTOLOGY[each.kind]: {each.name: value}})
-    elif each.kind == "action":
-        value = {"actions": {each.name: value[0] if len(value) == 1 else value}}
-    elif each.kind == "opposed":
-        value = {"opposed": [value]}
-    elif each.kind == "push":
-        value = {"push": {each.name: value}}
-    elif each.kind == "function":
-        value = {"functions": {each.name: value}}
-    elif each.kind == "source":
-        value = {"pull": {each.name: value}}
-    elif each.kind not in ("settings", "scopes", "quality", "context"):
-        client, _, name = each.name.partition("/")
-        value = {"clients": {client: {f"{each.kind}s": {name: value}} if name else value}}
+    value = KINDS[each.kind].as_file(KINDS[each.kind], each.name, each.value)
+    if isinstance(value, str):
+        return value
     text: str = yaml.safe_dump(
         {"version": 1, **value}, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None
     )

@@ -9,109 +9,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from situ.contexts.table import as_file
-from situ.lang.expr.definitions import functions_as_json
 from situ.model import Deployment, canonical
-from situ.policies.actions.load import actions_as_json
-from situ.policies.load import policies_as_json
-from situ.policies.ontology.load import ontology_as_json
-from situ.quality.model.declarations import NO_QUALITY
-from situ.quality.model.json_form import quality_as_json, quality_from_json
-from situ.quality.model.shapes import Shape, shape_as_json, shape_from_json
+from situ.model import kinds as table
+from situ.model.kinds import CLIENT_KINDS, KINDS, PARTS, Kind, StoredAs, things_in
+from situ.quality.model.shapes import Shape, shape_as_json
 from situ.routing.model import Advertisement, ClientDeclaration, Subscription
-from situ.scopes.graph import NO_SCOPES
-from situ.scopes.json_form import scopes_as_json, scopes_from_json
-from situ.settings import settings_as_json
-from situ.sources.declare import PUSH_KEYS, SOURCE_KEYS
-from situ.sources.model import pushes_as_json, sources_as_json
 
-Kind = Literal[
-    "settings",
-    "unit",
-    "type",
-    "event",
-    "function",
-    "source",
-    "push",
-    "concept",
-    "group",
-    "container",
-    "relationship",
-    "measure",
-    "action",
-    "opposed",
-    "policy",
-    "suspended",
-    "start",
-    "context",
-    "scopes",
-    "quality",
-    "client",
-    "advertisement",
-    "subscription",
-    "shape",
-]
 Origin = Literal["folder", "client", "api"]
 
-KINDS: tuple[Kind, ...] = (
-    "settings",
-    "unit",
-    "type",
-    "event",
-    "function",
-    "source",
-    "push",
-    "concept",
-    "group",
-    "container",
-    "relationship",
-    "measure",
-    "action",
-    "opposed",
-    "policy",
-    "suspended",
-    "start",
-    "context",
-    "scopes",
-    "quality",
-    "client",
-    "advertisement",
-    "subscription",
-    "shape",
-)
-ONTOLOGY: Mapping[Kind, str] = MappingProxyType(
-    {
-        "concept": "concepts",
-        "group": "groups",
-        "container": "containers",
-        "relationship": "relationships",
-        "measure": "measures",
-    }
-)
-"""The kinds of which an ontology is made, with the sections of its file."""
+_OF_RUN: tuple[Kind, ...] = (*CLIENT_KINDS, "shape")
+"""What changes while events flow: what clients declare, and what negotiation makes of it."""
 
-CLIENT_KINDS: tuple[Kind, ...] = ("client", "advertisement", "subscription")
-"""What clients are and declare: nothing else refers to it, so it changes without anything else being looked at."""
-
-_SINGLE_KINDS: tuple[Kind, ...] = (*CLIENT_KINDS, "scopes", "quality", "shape")
-"""What a deployment takes over by itself, without all the rest being read again."""
+_SCHEMA: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind not in _OF_RUN)
 
 SUSPENDED = canonical(True)
 """The body of the object that says of a policy that it is suspended."""
-
-SETTINGS = "situ.yaml"
-"""The name of the one object that all settings are."""
-
-SCOPES = "scopes.yaml"
-"""The name of the one object that all scopes are; there is none where there are no scopes."""
-
-QUALITY = "quality"
-"""The name of the one object that is declared about quality: the order of what is in it counts."""
 
 
 class Key(NamedTuple):
@@ -122,6 +41,10 @@ class Key(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
+
+
+SCOPES_KEY = Key("scopes", KINDS["scopes"].only)
+"""The one object that all scopes are; there is none where there are no scopes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,18 +71,7 @@ class Object:
     @property
     def value(self) -> Any:
         """The body as plain JSON values, in the order in which people write them."""
-        value = json.loads(self.body)
-        if self.kind == "subscription":
-            return Subscription.from_json(self.name, value).as_json()
-        if self.kind == "source":
-            return {key: value[key] for key in SOURCE_KEYS if key in value}
-        if self.kind == "push":
-            return {key: value[key] for key in PUSH_KEYS if key in value}
-        if self.kind == "context":
-            return as_file(self.name, value)
-        if self.kind == "quality":
-            return quality_as_json(quality_from_json(value))
-        return value
+        return KINDS[self.kind].ordered(self.name, json.loads(self.body))
 
 
 def key_of(thing: ClientDeclaration | Advertisement | Subscription) -> Key:
@@ -180,52 +92,14 @@ def client_of(key: Key) -> Key:
 # ── from a deployment to objects ──────────────────────────────────────────────────────────────────
 
 
-def bodies_of(deployment: Deployment) -> dict[Key, str]:
-    """Everything declared, each with its body."""
-    return {**schema_bodies(deployment), **client_bodies(deployment)}
+def bodies_of(deployment: Deployment, kinds: Iterable[Kind] = KINDS) -> dict[Key, str]:
+    """Everything declared, or all of these kinds, each with its body."""
+    return {Key(kind, name): canonical(body) for kind, name, body in things_in(deployment, kinds)}
 
 
 def schema_bodies(deployment: Deployment) -> dict[Key, str]:
     """Settings, types, functions, sources, ontology, policies and contexts: what clients have no part in."""
-    types = deployment.types.as_json()
-    events = set(types["events"])
-    found: dict[Key, str] = {Key("settings", SETTINGS): canonical(settings_as_json(deployment.settings))}
-    found.update((Key("unit", name), canonical(body)) for name, body in types["units"].items())
-    for name, body in types["types"].items():
-        found[Key("event" if name in events else "type", name)] = canonical(body)
-    for name, body in functions_as_json(deployment.functions).items():
-        found[Key("function", name)] = canonical(body)
-    for name, body in sources_as_json(deployment.sources).items():
-        found[Key("source", name)] = canonical(body)
-    for name, body in pushes_as_json(deployment.push).items():
-        found[Key("push", name)] = canonical(body)
-    written = ontology_as_json(deployment.ontology)
-    for kind, section in ONTOLOGY.items():
-        found.update((Key(kind, name), canonical(body)) for name, body in written[section].items())
-    actions = actions_as_json(deployment.actions)
-    found.update((Key("action", name), canonical(body)) for name, body in actions["actions"].items())
-    found.update((Key("opposed", " and ".join(pair)), canonical(pair)) for pair in actions["opposed"])
-    for name, text in policies_as_json(deployment.policies, deployment.stopped).items():
-        found[Key("policy", name)] = canonical(text)
-    found.update((Key("suspended", name), SUSPENDED) for name in deployment.suspended)
-    found.update((Key("start", name), canonical(start.as_json())) for name, start in deployment.starts.items())
-    for id, body in deployment.contexts.as_json().items():
-        found[Key("context", id)] = canonical(body)
-    if scopes := scopes_as_json(deployment.scopes):
-        found[Key("scopes", SCOPES)] = canonical(scopes)
-    if quality := quality_as_json(deployment.quality):
-        found[Key("quality", QUALITY)] = canonical(quality)
-    return found
-
-
-def client_bodies(deployment: Deployment) -> dict[Key, str]:
-    groups: tuple[Iterable[ClientDeclaration | Advertisement | Subscription], ...] = (
-        deployment.clients.values(),
-        deployment.advertisements.values(),
-        deployment.subscriptions.values(),
-    )
-    found = {key_of(thing): body_of(thing) for group in groups for thing in group}
-    return found | {Key("shape", id): shape_body(shape) for id, shape in deployment.shapes.items()}
+    return bodies_of(deployment, _SCHEMA)
 
 
 def shape_body(shape: Shape) -> str:
@@ -234,7 +108,7 @@ def shape_body(shape: Shape) -> str:
 
 def epoch_of(objects: Mapping[Key, Object]) -> int:
     """Which of the scope graphs there were is in force: the version of its object; 0 without scopes."""
-    found = objects.get(Key("scopes", SCOPES))
+    found = objects.get(SCOPES_KEY)
     return 0 if found is None else found.version
 
 
@@ -262,33 +136,24 @@ def revised(
     versions: Mapping[str, int] = MappingProxyType({}),
 ) -> Deployment:
     """The deployment of these objects, of which only the changed ones are other than in the old deployment."""
-    changed = tuple(changed)
-    if any(key.kind not in _SINGLE_KINDS for key in changed):
+    parts = sorted((KINDS[key.kind].place[0], key) for key in changed)
+    if not all(PARTS[part].single for part, _ in parts):
         return deployment_of(bodies, version, versions)
-    if any(key.kind == "scopes" for key in changed):
-        written = bodies.get(Key("scopes", SCOPES))
-        old = replace(old, scopes=NO_SCOPES if written is None else scopes_from_json(json.loads(written)))
-    if any(key.kind == "quality" for key in changed):
-        written = bodies.get(Key("quality", QUALITY))
-        old = replace(old, quality=NO_QUALITY if written is None else quality_from_json(json.loads(written)))
-    clients, advertisements = dict(old.clients), dict(old.advertisements)
-    subscriptions, shapes = dict(old.subscriptions), dict(old.shapes)
-    for key in changed:
-        if key.kind in ("scopes", "quality"):
-            continue
-        body = bodies.get(key)
-        if key.kind == "shape":
-            _set(shapes, key.name, None if body is None else shape_from_json(json.loads(body)))
-        elif key.kind == "client":
-            _set(clients, key.name, None if body is None else ClientDeclaration.from_json(key.name, json.loads(body)))
-        elif key.kind == "advertisement":
-            _set(
-                advertisements, key.name, None if body is None else Advertisement.from_json(key.name, json.loads(body))
-            )
-        else:
-            _set(subscriptions, key.name, None if body is None else Subscription.from_json(key.name, json.loads(body)))
-    old = replace(old, shapes=MappingProxyType(shapes))
-    return with_clients(old, clients, advertisements, subscriptions).at_version(version)
+    for part, keys in groupby(parts, key=itemgetter(0)):
+        old = replace(old, **{part: _revise_part(old, part, [key for _, key in keys], bodies)})
+    return old.at_version(version)
+
+
+def _revise_part(old: Deployment, part: str, changed: Collection[Key], bodies: Mapping[Key, str]) -> Any:
+    """A part of the deployment with the bodies of what changed; what has none is gone."""
+    found = {key: json.loads(bodies[key]) for key in changed if key in bodies}
+    if all(KINDS[key.kind].form is StoredAs.WHOLE for key in changed):
+        written = next(iter(found.values()), None)
+        return getattr(Deployment(), part) if written is None else PARTS[part].read(written, old)[part]
+    gone = {key.name for key in changed}
+    things = {name: thing for name, thing in getattr(old, part).items() if name not in gone}
+    things |= PARTS[part].read({key.name: body for key, body in found.items()}, old)[part]
+    return MappingProxyType({name: things[name] for name in sorted(things)})
 
 
 def with_clients(
@@ -308,55 +173,9 @@ def with_clients(
 
 def content_of(bodies: Mapping[Key, str]) -> str:
     """The canonical form of the deployment that these objects make, without its version."""
-    by_kind: dict[str, list[tuple[str, str]]] = {kind: [] for kind in KINDS}
-    for key, body in bodies.items():
-        by_kind[key.kind].append((key.name, body))
-    settings = by_kind["settings"][0][1] if by_kind["settings"] else canonical(settings_as_json(Deployment().settings))
-    events = ",".join(canonical(name) for name, _ in sorted(by_kind["event"]))
-    types = ",".join(
-        (
-            f'"events":[{events}]',
-            f'"types":{_members(by_kind["type"] + by_kind["event"])}',
-            f'"units":{_members(by_kind["unit"])}',
-        )
-    )
-    sections = sorted((section, by_kind[kind]) for kind, section in ONTOLOGY.items())
-    ontology = ",".join(f'"{section}":{_members(entries)}' for section, entries in sections if entries)
-    suspended = ",".join(canonical(name) for name, _ in sorted(by_kind["suspended"]))
-    opposed = ",".join(sorted(body for _, body in by_kind["opposed"]))
-    actions = f'"actions":{{"actions":{_members(by_kind["action"])},"opposed":[{opposed}]}},'
-    return (
-        # A deployment without situations says nothing of them.
-        ("{" + actions if by_kind["action"] else "{") + f'"advertisements":{_members(by_kind["advertisement"])}'
-        f',"clients":{_members(by_kind["client"])}'
-        f',"contexts":{_members(by_kind["context"])}'
-        f',"functions":{_members(by_kind["function"])}'
-        + (f',"ontology":{{{ontology}}}' if ontology else "")
-        + (f',"policies":{_members(by_kind["policy"])}' if by_kind["policy"] else "")
-        + (f',"push":{_members(by_kind["push"])}' if by_kind["push"] else "")
-        + (f',"quality":{by_kind["quality"][0][1]}' if by_kind["quality"] else "")
-        + (f',"scopes":{by_kind["scopes"][0][1]}' if by_kind["scopes"] else "")
-        + f',"settings":{settings}'
-        + (f',"shapes":{_members(by_kind["shape"])}' if by_kind["shape"] else "")
-        + f',"sources":{_members(by_kind["source"])}'
-        + (f',"starts":{_members(by_kind["start"])}' if by_kind["start"] else "")
-        + f',"subscriptions":{_members(by_kind["subscription"])}'
-        + (f',"suspended":[{suspended}]' if suspended else "")
-        + f',"types":{{{types}}}}}'
-    )
+    return table.content_of((*key, body) for key, body in bodies.items())
 
 
 def digest_of(content: str) -> str:
     """The digest of a deployment with this content; the same as its own :attr:`Deployment.digest`."""
     return hashlib.sha256(content.encode()).hexdigest()
-
-
-def _members(entries: list[tuple[str, str]]) -> str:
-    return "{" + ",".join([f"{canonical(name)}:{body}" for name, body in sorted(entries)]) + "}"
-
-
-def _set(things: dict[str, Any], name: str, thing: Any) -> None:
-    if thing is None:
-        things.pop(name, None)
-    else:
-        things[name] = thing

@@ -9,7 +9,7 @@ checked again, and :func:`revise`, which gives the deployment that would follow 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -21,42 +21,39 @@ from situ.contexts.table import Contexts
 from situ.contexts.versions import descends
 from situ.lang.catalogue import CONTEXT_IN_USE, DECLARES_OTHER, OTHER_ORIGIN, POLICY_STOPPED
 from situ.lang.documents import Document, Reader
-from situ.lang.expr.definitions import Function, Functions, functions_as_json, load_functions
+from situ.lang.expr.definitions import Function, load_functions
 from situ.lang.expr.faults import NO_FAULTS, Faults, find_faults
 from situ.lang.problems import Location, Problem, Problems, SituError
 from situ.lang.types.resolve import load_types
 from situ.lang.types.table import Types
 from situ.model import Deployment
-from situ.policies.actions.load import actions_as_json, actions_document, load_actions
+from situ.model.kinds import ALONE, BELOW_CLIENT, CLIENT_KINDS, KINDS, things_in
+from situ.policies.actions.load import load_actions
 from situ.policies.actions.model import DeclaredActions
 from situ.policies.check.interactions import check_interactions
 from situ.policies.language.parse import parse_policy
 from situ.policies.load import PolicyFile, check_names, load_policies, name_of, policies_as_json, policies_from_json
-from situ.policies.ontology.load import load_ontology, ontology_as_json, ontology_document
-from situ.policies.ontology.model import Ontology
+from situ.policies.ontology.load import load_ontology, ontology_as_file
 from situ.policies.source_coverage import check_sources
 from situ.registry.object_files import (
     NOWHERE,
     Written,
     client_document,
-    functions_document,
     placed,
-    sources_document,
+    sections_document,
     types_document,
 )
-from situ.registry.objects import ONTOLOGY, Key, Object, Origin, key_of, with_clients
+from situ.registry.objects import Key, Object, Origin, key_of, with_clients
 from situ.routing import ClientDeclaration, Clients
 from situ.routing.load import load_clients
 from situ.routing.model import ROOT, Advertisement, Subscription
 from situ.scopes.filters import FilterMeanings, check_filters
 from situ.scopes.graph import NO_SCOPES, ScopeGraph
 from situ.sources.load import load_pushes, load_sources
-from situ.sources.model import Source, pushes_as_json, sources_as_json
+from situ.sources.model import Source
 from situ.stages.check_tags import check_declaration_tags, check_source_tags
 from situ.stages.interpret import Interpretation
 from situ.stages.type_visibility import TypeVisibility
-
-_BELOW = ("advertisement", "subscription")
 
 _OWNERS = {"folder": "the project folder", "client": "the client that declared it", "api": "`situ add`"}
 
@@ -77,7 +74,7 @@ class State:
     def below(self, client: str) -> Iterator[Key]:
         """The advertisements and subscriptions of a client."""
         prefix = f"{client}/"
-        return (key for key in self.objects if key.name.startswith(prefix) and key.kind in _BELOW)
+        return (key for key in self.objects if key.name.startswith(prefix) and key.kind in BELOW_CLIENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,7 +312,7 @@ def _mentions(text: str, names: set[str]) -> bool:
 _STORED = "registry"
 """What the file is called in problems of what the registry holds already."""
 
-_SCHEMA_KINDS = ("unit", "type", "event", "function", "source", "push", *ONTOLOGY, "action", "policy", "context")
+_SCHEMA_KINDS = [kind for kind in ALONE if kind not in CLIENT_KINDS]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,8 +331,7 @@ class Documents:
     @property
     def schema(self) -> bool:
         """Whether there is anything that is not a client's."""
-        parts = (self.types, self.functions, self.sources, self.ontology, self.actions, self.policies, self.contexts)
-        return any(parts)
+        return any(getattr(self, each.name) for each in fields(self) if each.name != "clients")
 
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -354,7 +350,7 @@ def revise(
     ``policies`` are texts that are new to the base only: one that does not fit it is stopped, not refused.
     """
     schema = _with_schema(base, removed, added, policies, problems)
-    kept = _without(base, removed)
+    kept = some_clients(base, lambda key: key not in removed)
     loaded = _load_clients(added.clients, schema, kept.clients, problems)
     check_names({**schema.policies, **schema.stopped}, loaded.clients, problems, loaded.places)
     declared: tuple[Advertisement | Subscription, ...] = (
@@ -491,20 +487,18 @@ def _with_schema(
         documents = _some(types_document(base.types, names, units, _STORED), bool(names or units), added.types)
         types = load_types(documents, problems)
         faults = find_faults(documents, types) if problems.errors else NO_FAULTS
-    bodies = functions_as_json(base.functions)
-    kept = {name: body for name, body in bodies.items() if name not in touched["function"]}
-    documents = _some(functions_document(kept, _STORED), bool(kept), added.functions)
-    functions = load_functions(documents, types, problems, limits=base.settings.expression_limits, faults=faults)
-    stored = {name: body for name, body in sources_as_json(base.sources).items() if name not in touched["source"]}
-    fed = {name: body for name, body in pushes_as_json(base.push).items() if name not in touched["push"]}
-    documents = _some(sources_document(stored, fed, _STORED), bool(stored or fed), added.sources)
+    limits = base.settings.expression_limits
+    documents = (*sections_document(_kept(base, "functions", removed), _STORED), *added.functions)
+    functions = load_functions(documents, types, problems, limits=limits, faults=faults)
+    documents = (*sections_document(_kept(base, "sources", removed), _STORED), *added.sources)
     sources = load_sources(documents, types, problems, faults=faults)
     for name, source in sources.items():
         if base.sources.get(name) != source:
             problems.extend(check_source_tags(base.scopes, source, zone=base.settings.zone))
     push = load_pushes(documents, types, problems, faults=faults)
     faults = faults.with_functions(functions.faulty)
-    ontology = _ontology(base, touched, added, types, functions, faults, problems)
+    documents = (*sections_document(ontology_as_file(_kept(base, "ontology", removed)), _STORED), *added.ontology)
+    ontology = load_ontology(documents, types, functions.callable, problems, limits=limits, faults=faults)
     check_sources(ontology, sources, push, types, problems)
     contexts = base.contexts
     parts = (types, functions.defined, sources)
@@ -520,7 +514,7 @@ def _with_schema(
         sources=sources,
         push=push,
         ontology=ontology,
-        actions=_actions(base, touched["action"], added, types, problems),
+        actions=_actions(base, removed, added, types, problems),
         contexts=contexts,
     )
     return schema if problems.errors else _with_policies(base, schema, touched["policy"], added, policies, problems)
@@ -550,33 +544,23 @@ def _contexts(
     return contexts
 
 
-def _ontology(
-    base: Deployment,
-    touched: Mapping[str, Collection[str]],
-    added: Documents,
-    types: Types,
-    functions: Functions,
-    faults: Faults,
-    problems: Problems,
-) -> Ontology:
-    written = ontology_as_json(base.ontology)
-    kept = {
-        section: {name: body for name, body in written[section].items() if name not in touched[kind]}
-        for kind, section in ONTOLOGY.items()
-    }
-    documents = _some(ontology_document(kept, _STORED), any(kept.values()), added.ontology)
-    limits = base.settings.expression_limits
-    return load_ontology(documents, types, functions.callable, problems, limits=limits, faults=faults)
+def _kept(base: Deployment, file: str, removed: Collection[Key]) -> dict[str, dict[str, Any]]:
+    """What the base has of all that such a file declares, but for what is removed, by section and name."""
+    kinds = [kind for kind, row in ALONE.items() if row.file == file]
+    found: dict[str, dict[str, Any]] = {KINDS[kind].section: {} for kind in kinds}
+    for kind, name, body in things_in(base, kinds):
+        if (kind, name) not in removed:
+            found[KINDS[kind].section][name] = body
+    return found
 
 
 def _actions(
-    base: Deployment, removed: Collection[str], added: Documents, types: Types, problems: Problems
+    base: Deployment, removed: Collection[Key], added: Documents, types: Types, problems: Problems
 ) -> DeclaredActions:
-    written = actions_as_json(base.actions)
-    named = {name: body for name, body in written["actions"].items() if name not in removed}
-    pairs = [pair for pair in written["opposed"] if not set(pair).intersection(removed)]
-    kept = actions_document({"actions": named, "opposed": pairs}, _STORED)
-    return load_actions(_some(kept, bool(named), added.actions), types, problems)
+    kept = _kept(base, "actions", removed)
+    pairs = [pair for pair in sorted(base.actions.opposed) if all(each in kept["actions"] for each in pair)]
+    documents = sections_document({**kept, "opposed": pairs} if pairs else kept, _STORED)
+    return load_actions((*documents, *added.actions), types, problems)
 
 
 def _with_policies(
@@ -637,12 +621,12 @@ def _some(stored: Document, is_any: bool, added: Sequence[Document]) -> tuple[Do
     return (stored, *added) if is_any else tuple(added)
 
 
-def _without(base: Deployment, removed: Collection[Key]) -> Clients:
-    gone = {
-        kind: {key.name for key in removed if key.kind == kind} for kind in ("client", "advertisement", "subscription")
-    }
+def some_clients(base: Deployment, wanted: Callable[[Key], bool]) -> Clients:
+    """Those of what clients are and declare whose keys are wanted."""
+    parts = {KINDS[kind].section: kind for kind in CLIENT_KINDS}
     return Clients(
-        clients={name: each for name, each in base.clients.items() if name not in gone["client"]},
-        advertisements={id: each for id, each in base.advertisements.items() if id not in gone["advertisement"]},
-        subscriptions={id: each for id, each in base.subscriptions.items() if id not in gone["subscription"]},
+        **{
+            part: {name: each for name, each in getattr(base, part).items() if wanted(Key(kind, name))}
+            for part, kind in parts.items()
+        }
     )

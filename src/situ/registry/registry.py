@@ -25,6 +25,7 @@ from situ.lang.catalogue import DEPLOYMENT_DAMAGED, NOTHING_APPLIED, UNKNOWN_DEP
 from situ.lang.documents import Document
 from situ.lang.problems import Problem, SituError
 from situ.model import Deployment, DeploymentChange, canonical, diff_deployments
+from situ.model.kinds import Kind
 from situ.policies.model import PolicyStart
 from situ.quality.model.shapes import Shape
 from situ.registry import store
@@ -37,13 +38,12 @@ from situ.registry.admin_changes import (
     propose_removed,
     propose_suspended,
 )
-from situ.registry.changes import KEY as SCOPES_KEY
 from situ.registry.changes import Declaration, propose_clients, propose_scopes, propose_shapes
 from situ.registry.database import PATIENCE, Database, open_postgresql, open_sqlite
 from situ.registry.object_files import Written
 from situ.registry.objects import (
+    SCOPES_KEY,
     Key,
-    Kind,
     Object,
     content_of,
     deployment_of,

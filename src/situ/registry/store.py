@@ -20,7 +20,7 @@ from situ.lang.tags import TagSet
 from situ.model import canonical
 from situ.protocol.permissions import CLIENT, BusPrincipal
 from situ.registry.database import CHANGE, DEPLOYMENT, DEPLOYMENT_OBJECT, NUMBER, OBJECT, PRINCIPAL, STATE, Database
-from situ.registry.objects import SCOPES, Key, Object
+from situ.registry.objects import SCOPES_KEY, Key, Object
 from situ.routing.model import NAME
 from situ.scopes.diff import ScopeDifference, diff_scopes
 from situ.scopes.graph import NO_SCOPES, ScopeGraph
@@ -345,11 +345,10 @@ class Epoch:
 
 def epochs(connection: Connection, limit: int) -> list[Epoch]:
     """The latest changes, newest first."""
-    key = Key("scopes", SCOPES)
-    recorded = changes(connection, limit=limit, key=key)
+    recorded = changes(connection, limit=limit, key=SCOPES_KEY)
     if not recorded:
         return []
-    documents = bodies(connection, key)
+    documents = bodies(connection, SCOPES_KEY)
     lost = suspended_by(connection, min(each.deployment for each in recorded))
     return [
         Epoch(

@@ -172,9 +172,9 @@ if TYPE_CHECKING:
     from situ.cli.output import Output
     from situ.contexts.compatibility import ChangeOptions
     from situ.lang.documents import Document
+    from situ.model.kinds import Kind as Of
     from situ.policies.model import PolicyStart
     from situ.registry import Applied, Registry
-    from situ.registry.objects import Kind as Of
 
     class Put(Protocol):
         def __call__(

@@ -4,7 +4,7 @@
 finds the action that the words of a policy name, `invocations` makes plain data with an idempotency key. Nothing is
 performed here: queues, HTTP and retries belong to `situ.app`.
 
-Front door: `load` (load_actions, actions_as_json, actions_from_json, actions_document), `model` (DeclaredActions,
+Front door: `load` (load_actions, actions_as_json, actions_from_json), `model` (DeclaredActions,
 NamedAction, ActionStep, VERBS), `resolve` (resolve_action, steps_of, BoundAliases), `invocations` (ActionInvocation,
 invocations_of, invocation_of), `templates` (TemplateFacts, parse_template, render_template).
 """

@@ -5,7 +5,7 @@
 know any policy, source or action; it takes only the names of the two sides (`LEFT`, `RIGHT`) from
 `situ.policies.model`.
 
-Front door: `load` (load_ontology, ontology_as_json, ontology_from_json, ontology_document, ontology_as_file), `model`
+Front door: `load` (load_ontology, ontology_as_json, ontology_from_json, ontology_as_file), `model`
 (Ontology, Concept, ConceptAttribute, Relationship, ConceptMeasure, containers_of), `declare` (ONTOLOGY_KEYS,
 RELATIONSHIP_KEYS, MEASURE_KEYS), `relationships` (FUNCTIONS).
 """

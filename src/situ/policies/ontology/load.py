@@ -24,9 +24,6 @@ from situ.policies.ontology.declare import ONTOLOGY_KEYS, OntologyText, Relation
 from situ.policies.ontology.model import ConceptTable, Ontology, make_concepts
 from situ.policies.ontology.relationships import RelationshipBuilder
 
-ONTOLOGY_KINDS: Mapping[str, str] = MappingProxyType({section: section.removesuffix("s") for section in ONTOLOGY_KEYS})
-"""The sections of an ontology, and what one thing in each is called."""
-
 _NO_FUNCTIONS: Mapping[str, Definition] = MappingProxyType({})
 
 
