@@ -167,7 +167,6 @@ strategy: {default: pareto, ExpressOrder: {name: utility, budget: 50}}""",
 
 # What the schemas leave to the description of what is above.
 _MEANINGS = {
-    "bus.files": "a folder: events are files in it",
     "bus.nats": "addresses of a NATS server or cluster",
     "bus.tls": "files for TLS",
     "bus.tls.ca": "certificates of those who sign",

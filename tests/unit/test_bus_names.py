@@ -111,8 +111,3 @@ def test_the_address_of_a_server_of_ones_own_comes_from_the_settings() -> None:
     assert (address.ca, address.credentials) == ("/project/tls/ca.pem", "/abs/creds")
 
 
-@pytest.mark.parametrize("kind", ["memory", "files"])
-def test_a_bus_inside_a_process_has_no_address(kind: str) -> None:
-    with pytest.raises(SituError, match=kind) as failed:
-        resolve_address(Path("/project"), Settings(name="x", bus=Bus(kind=kind)))
-    assert failed.value.code == "B108"

@@ -63,7 +63,7 @@ def test_the_example_and_the_reference_are_valid() -> None:
     [
         ("situ", "name: x\nbus: {nats: [nats://a], tls: {ca: x}}\n"),
         ("situ", "name: x\nbus: ${BUS}\nbatch:\n  events: ${EVENTS}\n"),
-        ("situ", "name: x\nbus: {files: events}\nspark: {conf: {spark.x: true}}\n"),
+        ("situ", "name: x\nbus: {nats: [nats://a]}\nspark: {conf: {spark.x: true}}\n"),
         (
             "ontology",
             "concepts: {a: {id: string}, b(a): }\nrelationships: {r: [{between: [a.id, b.id], function: =}]}\n",

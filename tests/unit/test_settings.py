@@ -90,10 +90,8 @@ def test_conf_adds_to_ours_and_wins() -> None:
     ("written", "bus"),
     [
         ("embedded", Bus(kind="embedded")),
-        ("memory", Bus(kind="memory")),
         ("nats://host:4222", Bus(kind="nats", servers=(plain("nats://host:4222"),))),
         ("tls://[::1]:4222", Bus(kind="nats", servers=(plain("tls://[::1]:4222"),))),
-        ("{files: events}", Bus(kind="files", folder=plain("events"))),
         ("{nats: nats://a}", Bus(kind="nats", servers=(plain("nats://a"),))),
         (
             "{nats: [nats://a, nats://u:p@b:1], tls: {ca: ca.pem, cert: c.pem, key: k.pem}, credentials: x.creds}",
@@ -141,8 +139,8 @@ def test_every_form_of_the_bus(written: str, bus: Bus) -> None:
         ("name: p\nbus: {nats: [http://a, 4222]}", ["2:14 P105", "2:24 P105"]),
         ("name: p\nbus: {nats: nats://a, tls: {ac: x}}", ["2:29 P103"]),
         ("name: p\nbus: {nats: nats://a, tls: x}", ["2:28 P105"]),
-        ("name: p\nbus: {files: x, tls: {ca: y}}", ["2:17 P103"]),
-        ("name: p\nbus: {files: [x]}", ["2:14 P105"]),
+        ("name: p\nbus: memory", ["2:6 P128"]),
+        ("name: p\nbus: {files: events}", ["2:7 P128"]),
         ("name: p\nspark: local", ["2:8 P105"]),
         ("name: p\nspark: {master: loca}", ["2:17 P119"]),
         ("name: p\nspark: {trigger: fast}", ["2:18 P121"]),

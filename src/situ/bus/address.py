@@ -111,9 +111,6 @@ def resolve_address(folder: Path, settings: Settings) -> Address:
             cert=_file(folder, bus.cert),
             key=_file(folder, bus.key),
         )
-    if bus.kind != "embedded":
-        reason = f"the bus of this project is `{bus.kind}`, which lives inside one process"
-        raise SituError(NO_BUS(reason=reason, remedy="Set `bus: embedded` or `bus: nats://…` in situ.yaml."))
     holder = read_lock(folder)
     if holder is None:
         raise SituError(NO_BUS(reason=f"no run is active in `{folder}`", remedy="Start one with `situ run`."))

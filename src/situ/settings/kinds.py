@@ -13,7 +13,7 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-from situ.lang.catalogue import BAD_NAME, BAD_QUANTITY, MISSING_KEY, NOT_A_CHOICE, UNKNOWN_KEY
+from situ.lang.catalogue import BAD_NAME, BAD_QUANTITY, BUS_WITHOUT_CLIENTS, MISSING_KEY, NOT_A_CHOICE
 from situ.lang.documents import Fields, MappingNode, Node, Reader, ScalarNode, SequenceNode, describe
 from situ.lang.problems import Location, SituError, nearest
 from situ.lang.quantities import format_duration, parse_duration, parse_size
@@ -220,23 +220,35 @@ PATHS: Kind[tuple[Text, ...]] = Kind(
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # The setting ``bus``: what carries events between processes, in its several forms.
 #
-# ``embedded`` · ``memory`` · ``nats://host:4222`` · ``{nats: [urls], tls: {ca, cert, key}, credentials: file}`` ·
-# ``{files: folder}``. Knows how these are written, not what a bus does.
+# ``embedded`` · ``nats://host:4222`` · ``{nats: [urls], tls: {ca, cert, key}, credentials: file}``. Knows how these are
+# written, not what a bus does. Earlier releases read ``memory`` and ``{files: folder}`` too, which nothing could run.
 
-_WORDS = ("embedded", "memory")
-_FORMS = (*_WORDS, "nats://host:4222", "{nats: […]}", "{files: …}")
+_EMBEDDED = "embedded"
+_FORMS = (_EMBEDDED, "nats://host:4222", "{nats: […]}")
 _HOST = r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)"
 _ADDRESS = re.compile(rf"(?:nats|tls)://(?:[^\s/@]+@)?{_HOST}(?::[0-9]{{1,5}})?/?")
 _TLS = ("ca", "cert", "key")
-_KEYS = ("nats", "files", "tls", "credentials")
+_KEYS = ("nats", "tls", "credentials")
+# Why a project cannot run on it, and what serves instead.
+_UNREACHABLE = MappingProxyType(
+    {
+        "memory": (
+            "it lives inside one process, and clients are processes of their own",
+            "Tests take `situ.testing.MemoryBus`.",
+        ),
+        "files": (
+            "files carry nothing to clients",
+            "`situ replay --files FOLDER` reads events from files.",
+        ),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bus:
-    """``kind`` is ``embedded``, ``memory``, ``files`` (then there is a folder) or ``nats`` (then there are servers)."""
+    """``kind`` is ``embedded``, or ``nats`` (then there are servers)."""
 
-    kind: str = "embedded"
-    folder: Text | None = None
+    kind: str = _EMBEDDED
     servers: tuple[Text, ...] = ()
     credentials: Text | None = None
     ca: Text | None = None
@@ -246,13 +258,17 @@ class Bus:
 
 def _read_bus(node: Node, read: Reader) -> Bus | None:
     if isinstance(node, MappingNode):
+        if (files := node.key("files")) is not None:
+            return _refuse_unreachable("files", files.location, read)
         fields = read.fields(node, optional=_KEYS)
         return _read_mapping(fields) if fields is not None else None
     scalar = read.scalar(node)
     if scalar is None:
         return None
-    if scalar.text in _WORDS:
-        return Bus(kind=scalar.text)
+    if scalar.text == _EMBEDDED:
+        return Bus()
+    if scalar.text in _UNREACHABLE:
+        return _refuse_unreachable(scalar.text, scalar.location, read)
     if _ADDRESS.fullmatch(scalar.text) or is_unresolved(scalar.text):
         return Bus(kind="nats", servers=(text_of(scalar),))
     similar = () if scalar.substituted else nearest(scalar.text, _FORMS)
@@ -261,14 +277,12 @@ def _read_bus(node: Node, read: Reader) -> Bus | None:
     return None
 
 
+def _refuse_unreachable(bus: str, location: Location | None, read: Reader) -> None:
+    reason, instead = _UNREACHABLE[bus]
+    read.problems.add(BUS_WITHOUT_CLIENTS(location, bus=bus, reason=reason, instead=instead))
+
+
 def _read_mapping(fields: Fields) -> Bus | None:
-    if "files" in fields:
-        for key in ("nats", "tls", "credentials"):
-            if (stray := fields.mapping.key(key)) is not None:
-                problem = UNKNOWN_KEY(stray.location, key=key, nearest=(), known=("files",))
-                fields.read.problems.add(problem)
-        folder = fields.scalar("files")
-        return Bus(kind="files", folder=text_of(folder)) if folder is not None else None
     if "nats" not in fields:
         fields.read.problems.add(MISSING_KEY(fields.mapping.location, key="nats", where="in `bus`"))
         return None
@@ -305,10 +319,8 @@ def _text(fields: Fields, key: str) -> Text | None:
 
 
 def _write_bus(bus: Bus) -> Any:
-    if bus.kind in _WORDS:
+    if bus.kind == _EMBEDDED:
         return bus.kind
-    if bus.folder is not None:
-        return {"files": bus.folder.written}
     result: dict[str, Any] = {"nats": [server.written for server in bus.servers]}
     if bus.credentials is not None:
         result["credentials"] = bus.credentials.written
@@ -324,9 +336,8 @@ BUS: Kind[Bus] = Kind(
     _write_bus,
     {
         "anyOf": [
-            {"enum": list(_WORDS)},
+            {"enum": [_EMBEDDED]},
             {"type": "string", "pattern": r"^(nats|tls)://|\$\{"},
-            {**_OBJECT, "required": ["files"], "properties": {"files": _TEXT}},
             {
                 **_OBJECT,
                 "required": ["nats"],

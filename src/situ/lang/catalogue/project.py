@@ -228,6 +228,15 @@ OTHER_LAYOUT = define(
     found=str,
     known=int,
 )
+BUS_WITHOUT_CLIENTS = define(
+    "P128",
+    "bus that no client can reach",
+    "A project cannot run on the bus `{bus}`: {reason}.",
+    "Write `bus: embedded`: then `situ run` starts a server of its own. {instead}",
+    bus=str,
+    reason=str,
+    instead=str,
+)
 UNKNOWN_FILE = define(
     "P201",
     "file that is not read",
