@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import socket
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,14 @@ import pytest
 
 from situ.app.action_queue import FAILED, WAITING, ActionQueue, ActionRequest
 from situ.app.action_worker import ACTION_LOG, ActionWorker, RetrySettings
+from situ.app.webhook import WebhookResponse, send_request
 from situ.bus.memory import MemoryBus
 from situ.event.lines import encode_row
 from situ.event.message import Message, join_lines
 from situ.event.row import Row
 from situ.lang.problems import SituError
 from situ.policies.actions.action_events import digest_of
+from situ.policies.actions.invocations import ActionInvocation
 from situ.policies.actions.model import VERB_OF
 from situ.policies.actions.resolve import steps_of
 from situ.protocol.messages import Nack
@@ -477,3 +480,54 @@ def test_no_more_is_taken_than_can_wait(tmp_path: Path) -> None:
 
 def _release(target: Target) -> None:
     target.answer = lambda sent: 200
+
+
+# ── what targets answer ───────────────────────────────────────────────────────────────────────────
+
+
+async def _answers(raw: bytes, timeout: float = 5.0, scheme: str = "http", port: int = 0) -> WebhookResponse:
+    """What comes of a request to a server that says this, whatever it is asked, and leaves."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(raw)
+        with suppress(OSError):
+            await writer.drain()
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1")
+    try:
+        port = port or server.sockets[0].getsockname()[1]
+        target = f"{scheme}://127.0.0.1:{port}/{TOKEN}"
+        return await send_request(ActionInvocation(key="k", verb="webhook", target=target, method="POST"), timeout)
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", WebhookResponse()),
+        (b"HTTP/1.0 204 \r\n\r\n", WebhookResponse()),
+        (b"HTTP/1.1 102 Wait\r\n\r\nHTTP/1.1 201 Made\r\n\r\n", WebhookResponse()),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\ncut", WebhookResponse()),
+        (b"HTTP/1.1 200 OK\r\n\r\n" + 4 * 1024 * 1024 * b"x", WebhookResponse()),
+        (b"HTTP/1.1 404 Not here\r\nContent-Length: 0\r\n\r\n", WebhookResponse("answered 404 Not here")),
+        (b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n", WebhookResponse("answered 500 Oh", again=True)),
+        (b"220 mail.example ESMTP\r\n", WebhookResponse("broke the connection off", again=True)),
+        (b"HTTP/1.1 200 OK\r\nX: " + 200_000 * b"x", WebhookResponse("broke the connection off", again=True)),
+        (b"", WebhookResponse("broke the connection off", again=True)),
+    ],
+)
+def test_the_status_decides_whatever_comes_behind_it(
+    raw: bytes, said: WebhookResponse, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        assert asyncio.run(_answers(raw)) == said
+    assert TOKEN not in caplog.text
+
+
+def test_who_is_no_server_of_this_kind_is_told_apart() -> None:
+    plain = asyncio.run(_answers(b"HTTP/1.1 200 OK\r\n\r\n", scheme="https"))
+    assert plain == WebhookResponse("speaks no TLS that is understood here", again=True)
+    assert asyncio.run(_answers(b"", port=free_port())) == WebhookResponse("refused the connection", again=True)

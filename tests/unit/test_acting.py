@@ -6,13 +6,12 @@ import json
 import logging
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
 from situ.app.action_queue import ACTIONS, AGAIN, FAILED, WAITING, ActionQueue, ActionRequest
 from situ.app.action_worker import ACTION_LOG, ActionLog, RetrySettings, facts_of, requests_in, situation_of
-from situ.app.webhook import host_of, request_bytes
+from situ.app.webhook import build_request, host_of
 from situ.event.lines import encode_row
 from situ.event.message import StoredMessage, join_lines, position
 from situ.event.row import Row
@@ -156,7 +155,10 @@ def wire(url: str, **more: object) -> list[str]:
     deed = ActionInvocation(
         **{"key": "k", "verb": "webhook", "target": url, "body": {"a": "ü"}, "method": "POST", **more}
     )  # type: ignore[arg-type]
-    return request_bytes(urlsplit(url), deed).decode().split("\r\n")
+    made = build_request(deed)
+    head = [f"{made.method} {made.url.raw_path.decode()} HTTP/1.1"]
+    head += [f"{name.decode()}: {value.decode()}" for name, value in made.headers.raw]
+    return [*head, "", made.content.decode()]
 
 
 def test_a_request_has_its_key_and_its_length() -> None:
