@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from situ.lang.tags import ANY, TagSet
-from situ.scopes.filter_sets import NO_NUMBERS
+from situ.scopes.explanation import RootEvent
+from situ.scopes.filter_sets import NO_NUMBERS, FilterNumbers, bits_of, numbers_in
 from situ.scopes.filters import FilterMeanings
 from situ.scopes.graph import BoundaryFilter, Dimension, Scope, ScopeGraph, ScopeLink
-from situ.scopes.stamp import RootEvent
 from situ.scopes.visibility_plan import VisibilityPlan, compile_visibility, number_filters
 from tests.oracles.visibility import Brokers
 from tests.types_files import types_of
@@ -59,6 +59,12 @@ class Passed:
 
 
 EVERYTHING = RootEvent(filters=FILTERS, type="Alarm", envelope={}, data={"severity": 5})
+
+
+def stamp_bits(numbers: FilterNumbers, stamped: int, event: RootEvent) -> int:
+    """The filters that are TRUE for an event, asked one by one."""
+    texts = numbers.texts()
+    return bits_of(number for number in numbers_in(stamped) if event.passes(texts[number]))
 
 
 def dimension(name: str, edges: Mapping[str, str], *, closed: bool = False, **filters: str) -> Dimension:

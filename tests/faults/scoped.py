@@ -31,11 +31,11 @@ from situ.model import Deployment
 from situ.project.check import check_folder
 from situ.registry import open_registry
 from situ.registry.snapshots import adopted_versions, fetch_deployment, publish_deployment
+from situ.scopes.explanation import RootEvent
 from situ.scopes.filters import FilterMeanings
 from situ.scopes.graph import ScopeGraph
 from situ.scopes.operations import JoinScope, LeaveScope, Operation
 from situ.scopes.rights import Principal
-from situ.scopes.stamp import RootEvent
 from tests.faults.deployed import PATIENCE, Deployed, deployed
 from tests.oracles.visibility import visible
 from tests.project_files import write

@@ -11,11 +11,10 @@ import pytest
 from situ.lang.expr.scope import envelope
 from situ.scopes import filter_sets as families
 from situ.scopes.filter_sets import FilterNumbers, bits_of, from_words, give_numbers, to_words
-from situ.scopes.stamp import Stamper
 from situ.scopes.visibility_plan import VisibilityPlan, compile_visibility
 from tests.integration.test_expressions_spark import arrow
 from tests.oracles.visibility import visible
-from tests.scopes import FILTERS, TEXTS, TYPES, World, make_event, worlds
+from tests.scopes import FILTERS, TEXTS, TYPES, World, make_event, stamp_bits, worlds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,14 +35,13 @@ def judge(spark: SparkSession, cases: int, start: int, monkeypatch: pytest.Monke
     for world in worlds(cases, start=start):
         plan = plan_of(world, monkeypatch)
         pairs += [{"world": world.seed, **row} for row in pair_rows(plan)]
-        stamps = Stamper(FILTERS, plan.numbers, plan.stamped)
         for ad, sub, event in world.cases:
             row = {
                 "n": len(candidates),
                 "world": world.seed,
                 "advertised": plan.ads[ad],
                 "subscribed": plan.subs[sub],
-                "bits": list(to_words(stamps.bits(event))),
+                "bits": list(to_words(stamp_bits(plan.numbers, plan.stamped, event))),
             }
             if visible(world.graph, event, ad, sub):
                 expected.add(len(candidates))
@@ -93,9 +91,13 @@ def test_the_pairs_of_a_plan_as_a_frame(spark: SparkSession) -> None:
     pairs = pairs_frame(spark, world.plan)
     kept = [pair for _, _, pair in world.plan.pairs() if pair.verdict.value != "never"]
     assert pairs.count() == len(kept)
-    stamps = Stamper(FILTERS, world.plan.numbers, world.plan.stamped)
+    numbers, stamped = world.plan.numbers, world.plan.stamped
     rows = [
-        (world.plan.ads[ad], world.plan.subs[sub], list(to_words(stamps.bits(event), least=1)))
+        (
+            world.plan.ads[ad],
+            world.plan.subs[sub],
+            list(to_words(stamp_bits(numbers, stamped, event), least=1)),
+        )
         for ad, sub, event in world.cases
     ]
     frame = spark.createDataFrame(rows, "advertised int, subscribed int, bits array<bigint>")
@@ -109,7 +111,6 @@ def test_spark_stamps_the_bits_that_python_stamps(spark: SparkSession) -> None:
     dice = random.Random(4)
     numbers = give_numbers(FilterNumbers(given={"nobody asks for this": FAR - 8}), (text for text in TEXTS))
     stamped = bits_of(number for text, number in numbers.given.items() if text in TEXTS)
-    python = Stamper(FILTERS, numbers, stamped)
     events = [make_event(dice) for _ in range(200)]
     set_bits = 0
     for name in ("Alarm", "Fire", "State", "Note"):
@@ -126,7 +127,7 @@ def test_spark_stamps_the_bits_that_python_stamps(spark: SparkSession) -> None:
         bits = stamped_bits(FILTERS, numbers, stamped, name).alias("bits")
         found = spark.createDataFrame(table).coalesce(1).select("n", bits).toArrow().to_pylist()
         for row in found:
-            assert from_words(row["bits"]) == python.bits(own[row["n"]]), own[row["n"]]
+            assert from_words(row["bits"]) == stamp_bits(numbers, stamped, own[row["n"]]), own[row["n"]]
             set_bits += from_words(row["bits"]).bit_count()
         assert len(found) == len(own) > 20
     assert set_bits > 500

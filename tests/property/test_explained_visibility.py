@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from situ.scopes.explanation import DimensionCase, DimensionExplanation, explain_visibility
+from situ.scopes.explanation import DimensionCase, DimensionExplanation, RootEvent, explain_visibility
 from situ.scopes.graph import ScopeGraph
-from situ.scopes.stamp import RootEvent
 from tests.oracles.visibility import visible
 from tests.scopes import World, worlds
 

@@ -20,8 +20,8 @@ from situ.model import Deployment
 from situ.model.deployment import encode_scopes, scopes_name
 from situ.router.delivery_guard import DeliveryGuard
 from situ.routing.delivery_groups import group_of
+from situ.scopes.explanation import RootEvent
 from situ.scopes.graph import ScopeGraph
-from situ.scopes.stamp import RootEvent
 from situ.settings import Settings
 from situ.stages import deliver
 from situ.stages.plan import Plan, compile_plan, interpret_out, route

@@ -11,7 +11,7 @@ from situ.lang.tags import TagSet
 from situ.scopes.filter_sets import NO_NUMBERS
 from situ.scopes.graph import BoundaryFilter, Dimension, ScopeGraph
 from situ.scopes.visibility_plan import VisibilityPlan, compile_visibility, number_filters
-from tests.scopes import FILTERS, changed, graph_of, make_dimension, make_graph, make_tags
+from tests.scopes import changed, graph_of, make_dimension, make_graph, make_tags
 
 
 def swapped(dice: random.Random, graph: ScopeGraph, sets: list[TagSet]) -> list[TagSet]:
@@ -62,16 +62,3 @@ def test_only_what_begins_or_ends_below_the_change_is_computed_again() -> None:
     for place, (old, new) in enumerate(zip(plan.rows, again.rows, strict=True)):
         if place not in touched:
             assert all(old[other] is new[other] for other in range(len(old)) if other not in touched)
-
-
-def test_filters_that_become_constant_are_folded_in_the_next_plan() -> None:
-    graph = make_graph(random.Random(11), most_dimensions=2)
-    sets = [make_tags(random.Random(seed), graph) for seed in range(6)]
-    numbers = number_filters(graph, NO_NUMBERS)
-    plan = compile_visibility(graph, sets, sets, numbers)
-    constants = {text: False for text in numbers.given if FILTERS.node(text, "State").__class__.__name__ == "Literal"}
-    assert constants
-    folded = compile_visibility(graph, sets, sets, numbers, before=plan, constants=constants)
-    assert folded.rows == compile_visibility(graph, sets, sets, numbers, constants=constants).rows
-    assert folded.rows != plan.rows
-    assert folded.stamped < plan.stamped

@@ -15,8 +15,8 @@ from situ.event.row import Row
 from situ.lang.tags import TagSet
 from situ.model import Deployment
 from situ.routing.model import Advertisement, ClientDeclaration, Subscription
+from situ.scopes.explanation import RootEvent
 from situ.scopes.graph import ScopeGraph
-from situ.scopes.stamp import RootEvent
 from situ.stages.plan import Plan, compile_plan
 from tests.oracles.routing import NaiveRouting
 from tests.oracles.visibility import visible

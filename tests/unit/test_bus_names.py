@@ -12,7 +12,6 @@ from situ.bus.address import Address, resolve_address
 from situ.bus.memory import fits
 from situ.bus.streams import configurations
 from situ.event.subjects import SHARDS, BusNames, consumer_of, shard_of, subscription_of, type_of, type_token
-from situ.lang.problems import SituError
 from situ.settings import Settings
 from situ.settings.kinds import Bus, plain
 from situ.settings.model import Log, Overlay, Retention
@@ -109,5 +108,3 @@ def test_the_address_of_a_server_of_ones_own_comes_from_the_settings() -> None:
     address = resolve_address(Path("/project"), Settings(name="x", zone="z", bus=bus))
     assert (address.zone, address.servers, address.cert) == ("z", ("nats://h:1",), "")
     assert (address.ca, address.credentials) == ("/project/tls/ca.pem", "/abs/creds")
-
-

@@ -8,11 +8,10 @@ import pytest
 
 from situ.lang.problems import Location
 from situ.lang.tags import TagSet
-from situ.scopes.explanation import DimensionCase, explain_text, explain_visibility, may_know_all, one_side
+from situ.scopes.explanation import DimensionCase, RootEvent, explain_text, explain_visibility, may_know_all, one_side
 from situ.scopes.filters import FilterMeanings
 from situ.scopes.graph import BoundaryFilter, Dimension, Grant, Scope, ScopeGraph, ScopeLink
 from situ.scopes.rights import Principal
-from situ.scopes.stamp import RootEvent
 from tests.oracles.visibility import visible
 from tests.scopes import EVERYTHING, PAPER, dimension, graph_of, tags
 from tests.types_files import types_of

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from situ.lang.tags import ANY, TagSet
+from situ.scopes.explanation import RootEvent
 from situ.scopes.filter_sets import NO_NUMBERS
 from situ.scopes.graph import BoundaryFilter, Dimension, Scope, ScopeGraph, ScopeLink
-from situ.scopes.stamp import RootEvent, Stamper
 from situ.scopes.visibility_plan import Verdict, compile_visibility, number_filters
 from tests.oracles.visibility import Brokers, delivery_path, transformation_path, travel, visible
-from tests.scopes import EVERYTHING, FILTERS, PAPER, PAPER_BROKERS, dimension, graph_of, tags
+from tests.scopes import EVERYTHING, FILTERS, PAPER, PAPER_BROKERS, dimension, graph_of, stamp_bits, tags
 
 ROWS = [
     ("ls ch", "is lo tm", False),
@@ -26,7 +26,7 @@ def sees(graph: ScopeGraph, producer: str | TagSet, consumer: str | TagSet, even
     sub = tags(consumer, graph) if isinstance(consumer, str) else consumer
     expected = visible(graph, event, ad, sub)
     plan = compile_visibility(graph, [ad], [sub], number_filters(graph, NO_NUMBERS))
-    assert plan.pair(ad, sub).visible(Stamper(FILTERS, plan.numbers, plan.stamped).bits(event)) == expected
+    assert plan.pair(ad, sub).visible(stamp_bits(plan.numbers, plan.stamped, event)) == expected
     everywhere = frozenset(scope for each in graph.dimensions.values() for scope in each.scopes)
     one = Brokers(neighbours={"b": ()}, overlays={"b": everywhere})
     assert (travel(graph, event, one, (ad, "b"), (sub, "b")) is not None) == expected

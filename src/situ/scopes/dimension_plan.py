@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import NamedTuple
 
 from situ.lang.expr.tree import FALSE
@@ -24,7 +23,6 @@ from situ.scopes.rights import may
 # Both cost a step of :func:`~situ.scopes.filter_sets.through` an edge. When an edge changes, only what begins or ends
 # at its member or below is computed again; the rest is taken over.
 
-NO_CONSTANTS: Mapping[str, bool] = MappingProxyType({})
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": False}
 
 
@@ -36,10 +34,9 @@ class Crossing(NamedTuple):
     down: int | None
 
 
-def constant(text: str, constants: Mapping[str, bool] = NO_CONSTANTS) -> bool | None:
+def constant(text: str) -> bool | None:
     """Whether a filter passes every event or none, so that nobody need ask it; None if it must be asked."""
-    found = _CONSTANTS.get(text)
-    return constants.get(text) if found is None else found
+    return _CONSTANTS.get(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +44,6 @@ class DimensionPlan:
     """What is known of one dimension. ``seen[s][t]`` is ``V(s, t)``, for all tags ``t`` in use and what they are in."""
 
     dimension: Dimension
-    constants: Mapping[str, bool]
     crossings: Mapping[str, tuple[Crossing, ...]]
     ups: Mapping[str, Mapping[str, Family]]
     seen: Mapping[str, Mapping[str, Family]]
@@ -64,11 +60,10 @@ def compile_dimension(
     advertised: Iterable[str],
     subscribed: Iterable[str],
     numbers: FilterNumbers,
-    constants: Mapping[str, bool] = NO_CONSTANTS,
     before: DimensionPlan | None = None,
 ) -> DimensionPlan:
     """Compile for these tags; what the plan before knows and the change did not touch is taken over."""
-    crossings = _crossings(dimension, numbers, constants, before)
+    crossings = _crossings(dimension, numbers, before)
     touched = _touched(before, crossings) if before is not None else frozenset()
     ordered = _containers_first([tag for tag in subscribed if tag in crossings], crossings)
     ups: dict[str, Mapping[str, Family]] = {}
@@ -82,17 +77,15 @@ def compile_dimension(
         else:
             ups[tag] = before.ups[tag]
             seen[tag] = _seen_again(before.seen[tag], touched, ups[tag], ordered, crossings)
-    return DimensionPlan(dimension, constants, crossings, ups, seen, touched)
+    return DimensionPlan(dimension, crossings, ups, seen, touched)
 
 
 def _crossings(
-    dimension: Dimension, numbers: FilterNumbers, constants: Mapping[str, bool], before: DimensionPlan | None
+    dimension: Dimension, numbers: FilterNumbers, before: DimensionPlan | None
 ) -> Mapping[str, tuple[Crossing, ...]]:
-    known: Mapping[str, Scope] = {}
-    if before is not None and (before.constants is constants or before.constants == constants):
-        if before.dimension is dimension:
-            return before.crossings
-        known = before.dimension.scopes
+    if before is not None and before.dimension is dimension:
+        return before.crossings
+    known: Mapping[str, Scope] = before.dimension.scopes if before is not None else {}
     result: dict[str, tuple[Crossing, ...]] = {}
     for name, scope in dimension.scopes.items():
         if before is not None and (old := known.get(name)) is not None and (old is scope or old == scope):
@@ -101,18 +94,18 @@ def _crossings(
             result[name] = tuple(
                 Crossing(
                     container,
-                    _needed(dimension.up(name, container), numbers, constants),
-                    _needed(dimension.down(container, name), numbers, constants),
+                    _needed(dimension.up(name, container), numbers),
+                    _needed(dimension.down(container, name), numbers),
                 )
                 for container in scope.containers
             )
     return result
 
 
-def _needed(filters: Sequence[BoundaryFilter], numbers: FilterNumbers, constants: Mapping[str, bool]) -> int | None:
+def _needed(filters: Sequence[BoundaryFilter], numbers: FilterNumbers) -> int | None:
     needed = 0
     for each in filters:
-        always = constant(each.text, constants)
+        always = constant(each.text)
         if always is False:
             return None
         if always is None:

@@ -1,14 +1,12 @@
-"""Visibility across epochs: of events by their stamps, and of situations by the stamps of all that caused them.
+"""Visibility across epochs: decisions by the plan of any epoch that events are still of, and what cannot be reached.
 
-`Epochs` decides by the epoch of the stamp and the one in force, `Meet` is the visibility of a situation,
-`large_families` and `unreached` give warnings about a compiled plan.
+`Epochs` decides between two tag sets in an epoch, `large_families` and `unreached` give warnings about a compiled plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from situ.lang.catalogue import LARGE_FAMILY, UNREACHED_SITUATIONS
 from situ.lang.problems import Problem
@@ -31,25 +29,7 @@ from situ.scopes.visibility_plan import (
 # replays. Filters have one number for good, so old bits can be read; filters that are new since the stamping are
 # evaluated on the event itself, if somebody has it, and else count as not true.
 
-Evaluate = Callable[[int], int]
-"""Which of these filters are TRUE for the event, as bits."""
-
 NOTHING_RELEASED: frozenset[str] = frozenset()
-
-
-def no_filter_true(filters: int) -> int:
-    """The event is not at hand: no filter counts as true."""
-    return 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VisibilityStamp:
-    """What an event knows of its own visibility. In ``released`` dimensions an administrator let go of it."""
-
-    tags: TagSet
-    epoch: int
-    bits: int = 0
-    released: frozenset[str] = NOTHING_RELEASED
 
 
 @dataclass(slots=True)
@@ -72,19 +52,6 @@ class Epochs:
         if found is None:
             found = self._pairs[key] = self._decide(*key)
         return found
-
-    def visible(
-        self, stamp: VisibilityStamp, now: int, subscribed: TagSet, evaluate: Evaluate = no_filter_true
-    ) -> bool:
-        """Whether what was stamped so may be handed over in the epoch ``now``."""
-        if not self.pair(stamp.epoch, stamp.tags, subscribed, stamp.released).visible(stamp.bits):
-            return False
-        if stamp.epoch == now:
-            return True
-        pair = self.pair(now, stamp.tags, subscribed, stamp.released)
-        new = pair.filters & ~self.plans[stamp.epoch].stamped
-        known = stamp.bits & ~new
-        return pair.visible(known | (evaluate(new) & new) if new else known)
 
     def _decide(self, epoch: int, advertised: TagSet, subscribed: TagSet, released: frozenset[str]) -> TagSetPair:
         plan = self.plans.get(epoch)
@@ -111,96 +78,9 @@ class Epochs:
             return known
         advertised = {**dict.fromkeys(known.seen), producer: None}
         subscribed = {**{tag: None for row in known.seen.values() for tag in row}, consumer: None}
-        compiled = compile_dimension(
-            known.dimension, advertised, subscribed, plan.numbers, known.constants, before=known
-        )
+        compiled = compile_dimension(known.dimension, advertised, subscribed, plan.numbers, before=known)
         self._dimensions[epoch, name] = compiled
         return compiled
-
-
-# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The meet: a situation is visible where it is itself, and where everything is that caused it.
-#
-# It carries the stamps of its parts, each once. A part that is a situation brings its own stamp and those of its parts,
-# so whoever sees a situation may see every event inside it. What did not happen has no event to test: of it the stamps
-# of all advertisements count that could have shown it, without a bit, so that only pairs that always hold see it.
-
-MOST_PARTS = 64
-"""Beyond so many, parts of one tag set and epoch are merged."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Meet:
-    """The visibility of a situation: its own stamp, and those of all that it comes from. ``merged`` counts what was."""
-
-    own: VisibilityStamp
-    parts: frozenset[VisibilityStamp] = frozenset()
-    merged: int = 0
-
-    @property
-    def stamps(self) -> frozenset[VisibilityStamp]:
-        """What it brings into a situation that it becomes part of."""
-        return self.parts | {self.own}
-
-
-def meet(
-    own: VisibilityStamp,
-    events: Iterable[VisibilityStamp],
-    situations: Iterable[Meet] = (),
-    absent: Iterable[VisibilityStamp] = (),
-) -> Meet:
-    """The visibility of a situation that was detected from these."""
-    inner = list(situations)
-    parts: set[VisibilityStamp] = {*events, *absent}
-    for each in inner:
-        parts |= each.stamps
-    kept, merged = merge(parts)
-    return Meet(own=own, parts=kept, merged=merged + sum(each.merged for each in inner))
-
-
-def merge(parts: Iterable[VisibilityStamp], most: int = MOST_PARTS) -> tuple[frozenset[VisibilityStamp], int]:
-    """The parts, merged if they are too many: a filter counts as true only if it is so for all. How many are gone."""
-    found = frozenset(parts)
-    if len(found) <= most:
-        return found, 0
-    together: dict[VisibilityStamp, int] = {}
-    for each in found:
-        group = replace(each, bits=0)
-        together[group] = together.get(group, each.bits) & each.bits
-    kept = frozenset(replace(group, bits=bits) for group, bits in together.items())
-    return kept, len(found) - len(kept)
-
-
-def absent(epochs: Epochs, epoch: int, reads: TagSet, advertised: Iterable[TagSet]) -> frozenset[VisibilityStamp]:
-    """What counts for an event that did not come: every tag set under which the policy could have seen one."""
-    return frozenset(
-        VisibilityStamp(tags=tags, epoch=epoch)
-        for tags in advertised
-        if epochs.pair(epoch, tags, reads).verdict is not Verdict.NEVER
-    )
-
-
-def release(found: Meet, dimensions: Iterable[str]) -> Meet:
-    """An administrator lets go: in these dimensions parts count no longer, only what the situation is itself."""
-    let_go = frozenset(dimensions)
-    return replace(found, parts=frozenset(replace(each, released=each.released | let_go) for each in found.parts))
-
-
-def released_data(data: Mapping[str, Any], keep: Iterable[str]) -> dict[str, Any]:
-    """What is left of a situation that was released: no events inside, and only the attributes that may remain."""
-    wanted = frozenset(keep)
-    return {name: value for name, value in data.items() if name in wanted}
-
-
-def reaches(epochs: Epochs, now: int, found: Meet, subscribed: TagSet, evaluate: Evaluate = no_filter_true) -> bool:
-    """Whether a situation may be handed to a subscription: it itself, and each of its parts, by the rule of epochs.
-
-    ``evaluate`` is of the situation. Its parts are not at hand, and some never were: filters that are new since they
-    were stamped are not true for them.
-    """
-    return epochs.visible(found.own, now, subscribed, evaluate) and all(
-        epochs.visible(each, now, subscribed) for each in found.parts
-    )
 
 
 def could_reach(

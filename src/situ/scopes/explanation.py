@@ -1,7 +1,7 @@
 """Why an event is visible to a subscription, or why not: as data, as JSON and in words.
 
-`paths_between` finds ways between two scopes, `explain_visibility` explains each dimension, `explained_as_json` and
-`explain_text` show it.
+`RootEvent` is an event that filters can be asked about, `paths_between` finds ways between two scopes,
+`explain_visibility` explains each dimension, `explained_as_json` and `explain_text` show it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,28 @@ from situ.lang.tags import ANY, TagSet
 from situ.scopes.dimension_plan import compile_dimension, constant
 from situ.scopes.epochs import NOTHING_RELEASED
 from situ.scopes.filter_sets import ALWAYS, NEVER, NO_NUMBERS, FilterSets, bits_of, numbers_in, suppose
+from situ.scopes.filters import FilterMeanings
 from situ.scopes.graph import BoundaryFilter, Dimension, ScopeGraph
 from situ.scopes.rights import Principal, administers, may
-from situ.scopes.stamp import RootEvent
 from situ.scopes.visibility_plan import number_filters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RootEvent:
+    """An event in the terms of root that can be asked: the slow way, one filter at a time."""
+
+    filters: FilterMeanings
+    type: str
+    envelope: Mapping[str, Any]
+    data: Mapping[str, Any]
+
+    def passes(self, text: str) -> bool:
+        """Whether a filter is true for it; not if it is false, null or fails."""
+        try:
+            return interpret(self.filters.node(text, self.type), {"event": self.envelope, "data": self.data}) is True
+        except FAILURES:
+            return False
+
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Ways between two scopes: up, then down, no scope twice; the shortest first, and by name among equally short ones.

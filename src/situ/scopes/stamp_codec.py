@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from situ.lang.tags import NO_TAGS, TagSet
-from situ.scopes.epochs import MOST_PARTS
 from situ.scopes.filter_sets import NO_NUMBERS, FilterNumbers
 from situ.scopes.graph import ScopeGraph
 from situ.scopes.visibility_plan import number_filters
@@ -29,6 +28,7 @@ from situ.scopes.visibility_plan import number_filters
 # up, and nothing of this text ever leaves it.
 
 _WITHHELD = "|"
+_MOST_PARTS = 64
 
 
 class StampPart(NamedTuple):
@@ -40,10 +40,10 @@ class StampPart(NamedTuple):
     released: frozenset[str] = frozenset()
 
 
-def merge_parts(parts: Iterable[StampPart], most: int = MOST_PARTS) -> tuple[frozenset[StampPart], int]:
+def merge_parts(parts: Iterable[StampPart], most: int = _MOST_PARTS) -> tuple[frozenset[StampPart], int]:
     """Each once; beyond so many, those of one tag set and epoch are merged, with what is true for all of them.
 
-    As :func:`situ.scopes.epochs.merge` says it; also how many are gone by that.
+    So a filter counts as true only if it is so for all: merging hides, and never shows. Also how many are gone by it.
     """
     found = frozenset(parts)
     if len(found) <= most:

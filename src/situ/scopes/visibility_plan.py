@@ -12,7 +12,7 @@ from enum import Enum
 from types import MappingProxyType
 
 from situ.lang.tags import ANY, TagSet
-from situ.scopes.dimension_plan import NO_CONSTANTS, DimensionPlan, compile_dimension, constant
+from situ.scopes.dimension_plan import DimensionPlan, compile_dimension, constant
 from situ.scopes.filter_sets import (
     ALWAYS,
     NEVER,
@@ -22,7 +22,6 @@ from situ.scopes.filter_sets import (
     NestedFilterSets,
     bits_of,
     give_numbers,
-    suppose,
 )
 from situ.scopes.graph import ScopeGraph
 
@@ -83,29 +82,6 @@ def pair_of(families: tuple[Family, ...]) -> TagSetPair:
     return TagSetPair(Verdict.DEPENDS, tuple(left)) if left else ALWAYS_PAIR
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionalPlan:
-    """A plan where it is known of some filters that they are TRUE and of others that they are not, as for one type."""
-
-    plan: VisibilityPlan
-    true: int
-    false: int
-    _known: dict[TagSetPair, TagSetPair] = field(default_factory=dict, compare=False, repr=False)
-
-    def pair(self, advertised: TagSet, subscribed: TagSet) -> TagSetPair:
-        """The decision for such events: often settled where it depends in general."""
-        return self.of(self.plan.pair(advertised, subscribed))
-
-    def of(self, pair: TagSetPair) -> TagSetPair:
-        if not pair.families:
-            return pair
-        found = self._known.get(pair)
-        if found is None:
-            found = pair_of(tuple(suppose(family, self.true, self.false) for family in pair.families))
-            self._known[pair] = found
-        return found
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisibilityPlan:
     """Every pair of tag sets in use, by their places: ``rows[ads[a]][subs[s]]``; one look-up and a few ANDs an event.
@@ -134,10 +110,6 @@ class VisibilityPlan:
     def too_large(self) -> Iterator[tuple[TagSet, TagSet]]:
         """The pairs that have a family of too many sets to be written out."""
         return ((advertised, subscribed) for advertised, subscribed, pair in self.pairs() if pair.nested)
-
-    def suppose(self, true: int, false: int) -> ConditionalPlan:
-        """The plan for events of which so much is known: filters that are constant for their type."""
-        return ConditionalPlan(self, true, false)
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -196,12 +168,10 @@ def compile_visibility(
     subs: Iterable[TagSet],
     numbers: FilterNumbers,
     before: VisibilityPlan | None = None,
-    constants: Mapping[str, bool] = NO_CONSTANTS,
 ) -> VisibilityPlan:
     """The plan for these tag sets. ``numbers`` must have those of :func:`number_filters`, and all that ``before`` had.
 
-    With ``before``, the plan of another graph or of other tag sets, only what differs is computed. ``constants`` are
-    filters that say the same of every event of every type (:func:`situ.scopes.stamp.constant_filters`).
+    With ``before``, the plan of another graph or of other tag sets, only what differs is computed.
     """
     advertised, subscribed = list(dict.fromkeys(ads)), list(dict.fromkeys(subs))
     known = before.dimensions if before is not None else {}
@@ -211,7 +181,6 @@ def compile_visibility(
             dict.fromkeys(tag for each in advertised if (tag := each.tag(name)) not in (None, ANY)),
             dict.fromkeys(tag for each in subscribed if (tag := each.tag(name)) not in (None, ANY)),
             numbers,
-            constants,
             known.get(name),
         )
         for name, dimension in graph.dimensions.items()
@@ -223,7 +192,7 @@ def compile_visibility(
         rows=tuple(rows.row(each) for each in advertised),
         numbers=numbers,
         dimensions=MappingProxyType(dimensions),
-        stamped=bits_of({numbers[each.text] for each in graph.filters() if constant(each.text, constants) is None}),
+        stamped=bits_of({numbers[each.text] for each in graph.filters() if constant(each.text) is None}),
     )
 
 

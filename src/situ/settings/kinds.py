@@ -259,7 +259,8 @@ class Bus:
 def _read_bus(node: Node, read: Reader) -> Bus | None:
     if isinstance(node, MappingNode):
         if (files := node.key("files")) is not None:
-            return _refuse_unreachable("files", files.location, read)
+            _refuse("files", files.location, read)
+            return None
         fields = read.fields(node, optional=_KEYS)
         return _read_mapping(fields) if fields is not None else None
     scalar = read.scalar(node)
@@ -268,7 +269,8 @@ def _read_bus(node: Node, read: Reader) -> Bus | None:
     if scalar.text == _EMBEDDED:
         return Bus()
     if scalar.text in _UNREACHABLE:
-        return _refuse_unreachable(scalar.text, scalar.location, read)
+        _refuse(scalar.text, scalar.location, read)
+        return None
     if _ADDRESS.fullmatch(scalar.text) or is_unresolved(scalar.text):
         return Bus(kind="nats", servers=(text_of(scalar),))
     similar = () if scalar.substituted else nearest(scalar.text, _FORMS)
@@ -277,7 +279,7 @@ def _read_bus(node: Node, read: Reader) -> Bus | None:
     return None
 
 
-def _refuse_unreachable(bus: str, location: Location | None, read: Reader) -> None:
+def _refuse(bus: str, location: Location | None, read: Reader) -> None:
     reason, instead = _UNREACHABLE[bus]
     read.problems.add(BUS_WITHOUT_CLIENTS(location, bus=bus, reason=reason, instead=instead))
 

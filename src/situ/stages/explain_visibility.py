@@ -17,6 +17,7 @@ from situ.lang.tags import ANY, NO_TAGS, TagSet
 from situ.scopes.epochs import NOTHING_RELEASED
 from situ.scopes.explanation import (
     FilterAnswers,
+    RootEvent,
     Side,
     VisibilityExplanation,
     dimension_lines,
@@ -30,7 +31,6 @@ from situ.scopes.explanation import (
 from situ.scopes.filter_sets import numbers_in
 from situ.scopes.graph import NO_SCOPES, ScopeGraph, with_places
 from situ.scopes.rights import Principal
-from situ.scopes.stamp import RootEvent
 from situ.scopes.stamp_codec import StampPart, read_parts
 from situ.stages.visibility import EventVisibility
 

@@ -18,7 +18,7 @@ from situ.event.failures import failed, is_of_event
 from situ.event.lines import with_stamp
 from situ.event.row import BadRow, Row
 from situ.event.seal import seal_of
-from situ.lang.expr.emit.python import Emitter
+from situ.lang.expr.emit.python import Emitter, compile_test
 from situ.lang.expr.runtime import FAILURES
 from situ.lang.expr.tree import FALSE, TRUE, Node, Read, walk
 from situ.lang.problems import SituError
@@ -31,7 +31,6 @@ from situ.scopes.epochs import Epochs
 from situ.scopes.filter_sets import FilterNumbers, numbers_in
 from situ.scopes.filters import FilterMeanings
 from situ.scopes.graph import NO_SCOPES, ScopeGraph
-from situ.scopes.stamp import runnable
 from situ.scopes.stamp_codec import read_parts, stamps_in
 from situ.scopes.visibility_plan import VisibilityPlan, compile_visibility
 
@@ -105,7 +104,7 @@ def _function(asked: Sequence[_Asked]) -> _Many:
 
 
 def _one_by_one(asked: Sequence[_Asked]) -> _Many:
-    tests = [(bit, runnable(node)) for bit, node in asked]
+    tests = [(bit, _test(node)) for bit, node in asked]
 
     def call(envelope: Mapping[str, Any], data: Mapping[str, Any]) -> int:
         return sum(bit for bit, test in tests if test(envelope, data))
@@ -374,6 +373,19 @@ class EventVisibility:
                 self._stampers.clear()
             found = self._stampers[type, wanted] = bits_function(self._filters, self.numbers.filters, wanted, type)
         return found
+
+
+def _test(node: Node) -> Callable[[Mapping[str, Any], Mapping[str, Any]], bool]:
+    """A function that is true where the condition is, and false where it is false, null or fails."""
+    run = compile_test(node, ("event", "data")).call
+
+    def test(envelope: Mapping[str, Any], data: Mapping[str, Any]) -> bool:
+        try:
+            return bool(run(envelope, data))
+        except FAILURES:
+            return False
+
+    return test
 
 
 def _epoch(deployment: Deployment, before: EventVisibility | None) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
+from graphlib import TopologicalSorter
 from typing import Any
 
 from situ.lang.catalogue import (
@@ -295,17 +296,15 @@ def chain_delays(
             for name in reading.policies(each):
                 own[name] = max(own[name], policies[name].lateness if policies[name].lateness >= 0 else granted)
     found: dict[str, ChainDelay] = {}
-    left = dict(fed)
-    while left:  # there are no circles in it
-        for name in [name for name, feeders in left.items() if not feeders & left.keys()]:
-            below = [found[feeder] for feeder in left.pop(name)]
-            found[name] = ChainDelay(
-                fed=tuple(sorted(fed[name])),
-                own=own[name],
-                total=max([own[name], *(each.total for each in below)]),
-                steps=max((each.steps + 1 for each in below), default=0),
-            )
-    return {name: each for name, each in found.items() if each.fed}
+    for name in TopologicalSorter(fed).static_order():  # there are no circles in it
+        below = [found[feeder] for feeder in fed[name]]
+        found[name] = ChainDelay(
+            fed=tuple(sorted(fed[name])),
+            own=own[name],
+            total=max([own[name], *(each.total for each in below)]),
+            steps=max((each.steps + 1 for each in below), default=0),
+        )
+    return {name: found[name] for name, feeders in fed.items() if feeders}
 
 
 def trigger_cycles(
