@@ -11,7 +11,6 @@ import pyarrow as pa
 from situ.bus.address import Address
 from situ.lang.types.table import Types
 from situ.policies.enrichment.instances import InstanceColumns
-from situ.policies.enrichment.observations import observation_batches
 from situ.policies.enrichment.rows import to_blob
 from situ.policies.kernel.detections import DetectionBatch, detections_of
 from situ.policies.model import Detection, sort_detections
@@ -21,7 +20,7 @@ from situ.spark import detect
 from situ.spark.checkpoint import Offset
 from situ.spark.detect import BatchShare, work
 from situ.stages.detect.detection_plan import DetectionPlan
-from tests.situations import Case, batches
+from tests.situations import Case, batches, observation_batches
 
 
 def found_in_buckets(case: Case, folder: Path, buckets: int = 2) -> list[Detection]:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from textwrap import dedent
+from types import MappingProxyType
 
 from situ.contexts.declarations import declare_contexts
 from situ.contexts.load import define_contexts, root_declarations
+from situ.contexts.model import Rule
+from situ.contexts.patterns import Traversal, matches
+from situ.contexts.resolve_rules import precedence_key, rules_in_force
 from situ.contexts.table import Contexts
+from situ.contexts.transform.fusion import FusedTransformation, fuse
+from situ.contexts.transform.transformation import Transformation
 from situ.lang.documents import Document, parse_yaml
 from situ.lang.expr.definitions import load_functions
 from situ.lang.expr.faults import find_faults
@@ -136,3 +142,25 @@ def load(files: Mapping[str, str], sources: Mapping[str, Struct] = SOURCES) -> t
     faults = faults.with_functions(functions.faulty)
     contexts = define_contexts(declared, types, functions.defined, problems, faults=faults, sources=sources)
     return contexts, problems.sorted()
+
+
+def fused_transformations(
+    inbound: Mapping[str, Transformation], outbound: Mapping[str, Transformation]
+) -> Mapping[str, FusedTransformation]:
+    """What leads from one context to the other by expressions alone, by the producer's event type."""
+    pairs = ((name, way, outbound.get(way.target.name)) for name, way in inbound.items())
+    return MappingProxyType(
+        {
+            name: fuse(way, back)
+            for name, way, back in pairs
+            if back is not None and back.source == way.target and not way.externals and not back.externals
+        }
+    )
+
+
+def rank_rules(rules: Iterable[Rule], path: Traversal, depth_of: Callable[[str], int]) -> list[Rule]:
+    """The rules that match the place, the one that counts first. ``depth_of`` gives how specialised a context is."""
+    matching = rules_in_force((rule for rule in rules if matches(rule.pattern, path)), depth_of)
+    return [
+        rule for pattern in sorted(matching, key=lambda each: precedence_key(each, path)) for rule in matching[pattern]
+    ]

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from situ.lang.expr.checker.check import check
+from situ.lang.expr.emit.vectors import below, column, values_of
 from situ.lang.expr.interpret import interpret
 from situ.lang.expr.runtime import FAILURES
 from situ.lang.expr.scope import NameScope, Variable
@@ -38,6 +39,8 @@ from situ.lang.types.model import (
 )
 from situ.policies.check import normal_form as resolved
 from situ.policies.check.normal_form import branches_of, to_normal_form
+from situ.policies.enrichment.enrich import Enrichment, PushObservations
+from situ.policies.enrichment.rows import BASE, scalar_fields
 from situ.policies.language.syntax import ConsumptionMode
 from situ.policies.model import (
     IT,
@@ -724,3 +727,29 @@ def _of_sequence(then: SequenceLiteral) -> Iterable[str]:
         yield f"gap {_sign(then)}"
         if any(gap.within for gap in then.between):
             yield "long gap"
+
+
+def observation_batches(observations: Iterable[Observation], enrichment: Enrichment) -> Iterator[PushObservations]:
+    """Observations as columns, a batch for each push source; those that nobody looks at are left out."""
+    together: dict[tuple[str, str, str], list[Observation]] = {}
+    for each in observations:
+        together.setdefault((each.push, each.concept, each.attribute), []).append(each)
+    for (_, concept, attribute), some in together.items():
+        if not enrichment.is_wanted(concept, attribute):
+            continue
+        scalars = enrichment.scalars(concept, attribute)
+        base = zip(*((each.time, *each.cause, each.push, 0, each.identity) for each in some), strict=True)
+        arrays = [pa.array(values, field.type) for values, field in zip(base, BASE, strict=True)]
+        arrays += [column([below({attribute: each.value}, s.path) for each in some], s.type) for s in scalars]
+        rows = pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*BASE, *scalar_fields(scalars)]))
+        yield PushObservations(concept=concept, attribute=attribute, rows=rows)
+
+
+def read_rows(leaf: Leaf, batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    """The rows one by one, as :func:`make_rows` takes them."""
+    first = batch.num_columns - len(leaf.scalars)
+    columns = [
+        array.to_pylist() if place < first else values_of(array, leaf.scalars[place - first].type)
+        for place, array in enumerate(batch.columns)
+    ]
+    return zip(*columns, strict=True)

@@ -36,7 +36,6 @@ from situ.registry.snapshots import (
     refresh_engine,
     report_adopted,
     restore_deployments,
-    restore_version,
     wait_adopted,
     watch_deployments,
 )
@@ -232,22 +231,6 @@ def test_a_registry_that_is_not_the_buss_is_refused(on_bus: OnBus, registry: Reg
         with pytest.raises(SituError, match="D114"):  # newer, but from another beginning
             await restore_deployments(bus, registry)
         assert await current_deployment(bus) == Current(version=1, digest=OTHER.digest)
-
-    on_bus(work)
-
-
-def test_a_version_that_an_engine_needs_is_put_back(on_bus: OnBus, registry: Registry) -> None:
-    async def work(bus: Bus) -> None:
-        registry.apply(PLANT, "ann")
-        for n in range(60, 200):
-            if registry.version() < 130:
-                registry.declare([subscription(f"desk/s{n}")], who="bob")
-        await publish_deployment(bus, registry.current())
-        with pytest.raises(SituError, match="D112"):
-            await fetch_deployment(bus, 77)
-        await restore_version(bus, registry, 77)
-        assert (await fetch_deployment(bus, 77)).digest == registry.at(77).digest
-        assert await current_deployment(bus) == Current(version=130, digest=registry.current().digest)
 
     on_bus(work)
 

@@ -73,3 +73,18 @@ def _state(needed: int, now: set[str], able: set[str]) -> Satisfaction:
 
 def _publisher(id: str) -> str:
     return id.partition("/")[0]
+
+
+def is_covered(need: Need, capability: Capability) -> bool:
+    """Some value that can be had is good enough."""
+    return need.about.at_least(capability.best, need.floor)
+
+
+def is_fully_covered(need: Need, capability: Capability) -> bool:
+    """Every value that is wanted, or a better one, can be had."""
+    return need.about.at_least(capability.best, need.goal)
+
+
+def is_guaranteed(need: Need, capability: Capability) -> bool:
+    """No value of the range is too bad."""
+    return need.about.at_least(capability.worst, need.floor)

@@ -12,11 +12,11 @@ import pytest
 from situ.lang.expr.emit.vectors import below, column
 from situ.policies.enrichment.enrich import EnrichedRows, Enrichment, PushObservations
 from situ.policies.enrichment.instances import FEW, MANY, ConceptInstances, InstanceColumns
-from situ.policies.enrichment.rows import BASE, no_rows, read_rows, scalar_fields
+from situ.policies.enrichment.rows import BASE, no_rows, scalar_fields
 from situ.policies.model import InstancesByConcept, Observation
 from situ.policies.ontology.model import Ontology
 from situ.policies.plan import Leaf, leaves_of, relations_of
-from tests.situations import ONTOLOGY, generate, leaf_rows, policy, saw
+from tests.situations import ONTOLOGY, generate, leaf_rows, policy, read_rows, saw
 
 
 def observed(enrichment: Enrichment, observations: Iterable[Observation]) -> list[PushObservations]:

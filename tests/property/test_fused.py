@@ -13,13 +13,14 @@ import pytest
 from situ.contexts.model import Direction
 from situ.contexts.transform.columns import in_columns
 from situ.contexts.transform.converter import Converter
-from situ.contexts.transform.fusion import FusedConverter, FusedTransformation, fused_transformations
+from situ.contexts.transform.fusion import FusedConverter, FusedTransformation
 from situ.contexts.transform.transformation import transformations
 from situ.lang.expr.emit.spark import emit_spark
 from situ.lang.expr.interpret import interpret
 from situ.lang.expr.runtime import FAILURES
 from situ.lang.problems import Problems, SituError
 from situ.lang.types.json_codec import decode, encode
+from tests.context_files import fused_transformations
 from tests.transformations import ENVELOPE, generated_pair, laid_out, make_attributes, make_struct
 
 

@@ -17,16 +17,13 @@ from situ.quality.match.satisfaction import (
     capability_of,
     check,
     closest,
-    is_covered,
     is_dominated,
-    is_fully_covered,
-    is_guaranteed,
     match,
     reasons,
     relative_shortfall,
 )
 from situ.quality.model.declarations import Capability, Expectation, Need, Profile, QualityProperty
-from tests.oracles.quality_match import accepts, match_by_enumeration
+from tests.oracles.quality_match import accepts, is_covered, is_fully_covered, is_guaranteed, match_by_enumeration
 from tests.quality_worlds import PROPERTIES, finite, make_need, matched, span, value
 
 NORMAL, LONG = 3_000, 20_000

@@ -23,7 +23,6 @@ from situ.policies.enrichment.observations import (
     LogEvent,
     ObservationBatch,
     ObservationDecoder,
-    observation_batches,
     observe,
 )
 from situ.policies.enrichment.rows import BASE
@@ -31,6 +30,7 @@ from situ.policies.ontology.model import Concept, Ontology
 from situ.policies.plan import Leaf, LeafScalar
 from situ.policies.watermark import SourceTimes, source_times_of
 from situ.sources.model import Push
+from tests.situations import observation_batches
 from tests.types_files import types_of
 
 TYPES = types_of(

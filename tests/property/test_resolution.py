@@ -15,13 +15,13 @@ from situ.contexts.resolve_rules import (
     RuleSet,
     converted_places,
     precedence_key,
-    rank_rules,
     resolve_event_type,
 )
 from situ.lang.problems import Problems
 from situ.lang.types.model import DOUBLE, STRING, Attribute, ListOf, Named, Struct, Type
 from situ.lang.types.table import Types
 from tests import interpretation_reference as reference
+from tests.context_files import rank_rules
 from tests.interpretation_reference import Level, Way
 
 TAG = Named("Tag", STRING)

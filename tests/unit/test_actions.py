@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from itertools import combinations
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,10 @@ from situ.lang.expr.faults import Faults
 from situ.lang.problems import Location, Problem, Problems, SituError, render
 from situ.lang.types.resolve import load_types
 from situ.lang.types.table import Types
-from situ.policies.actions.invocations import ActionInvocation, invocations_of
+from situ.policies.actions.invocations import ActionInvocation, invocation_of
 from situ.policies.actions.load import actions_as_json, actions_from_json, load_actions
 from situ.policies.actions.model import DeclaredActions
+from situ.policies.actions.resolve import steps_of
 from situ.policies.actions.templates import TemplateFacts, parse_template, render_template
 from situ.policies.check import interactions as opposing
 from situ.policies.check.domain import Domain
@@ -64,6 +66,14 @@ def types() -> Types:
     found = load_types([parse_yaml(TYPES, "types.yaml")], problems)
     problems.raise_errors()
     return found
+
+
+def invocations_of(
+    action: PolicyAction, number: int, actions: DeclaredActions, facts: TemplateFacts, situation: Any = None
+) -> tuple[ActionInvocation, ...]:
+    """What all steps of the action come to."""
+    places = range(len(steps_of(action, actions)))
+    return tuple(invocation_of(action, number, place, actions, facts, situation) for place in places)
 
 
 def loaded(text: str, environment: dict[str, str] | None = None) -> tuple[DeclaredActions, tuple[Problem, ...]]:

@@ -11,7 +11,7 @@ import pytest
 from situ.bus.address import Address, resolve_address
 from situ.bus.memory import fits
 from situ.bus.streams import configurations
-from situ.event.subjects import SHARDS, BusNames, consumer_of, shard_of, subscription_of, type_of, type_token
+from situ.event.subjects import SHARDS, BusNames, consumer_of, shard_of, subscription_of
 from situ.settings import Settings
 from situ.settings.kinds import Bus, plain
 from situ.settings.model import Log, Overlay, Retention
@@ -40,12 +40,6 @@ def test_every_stored_subject_belongs_to_one_stream() -> None:
         assert sum(fits(NAMES.subjects_of(stream), subject) for stream in NAMES.streams) == 1
     for subject in (NAMES.live("a"), NAMES.ingress("r1", "a")):
         assert not any(fits(NAMES.subjects_of(stream), subject) for stream in NAMES.streams)
-
-
-@pytest.mark.parametrize("type", ["Seen", "situ.deadletter", "a_b.C_d.e", "_"])
-def test_types_read_back_from_subjects(type: str) -> None:
-    assert "." not in type_token(type)
-    assert type_of(type_token(type)) == type
 
 
 def test_subscriptions_read_back_from_consumers() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from situ.quality.allocation import exact
 from situ.quality.allocation import strategies as cheapest
-from situ.quality.allocation.strategies import BUILT_IN_STRATEGIES, make_plan
+from situ.quality.allocation.strategies import BUILT_IN_STRATEGIES
 from situ.quality.model.allocation_problem import AllocationProblem, PublisherActions, Target, point_at
 from situ.quality.model.costs import ConstantCost, Cost, PiecewiseCost, read_formula
 from situ.quality.model.declarations import (
@@ -329,25 +329,6 @@ def test_modes_are_given_out_one_profile_after_the_other_for_at_least_half_of_th
 
 
 # ── which strategy decides ──
-
-
-def test_each_event_type_is_decided_by_its_own_strategy() -> None:
-    loud = three_rates()
-    other = replace(loud.profiles["P/t"], publisher="Q", type="u")
-    asked = problem((*loud.expectations, expectation("d", "D/s", need(RATE, 50, 60))), *loud.profiles.values())
-    both = replace(
-        asked,
-        profiles={**asked.profiles, other.id: other},
-        pools={"P/t": "t", "Q/u": "u"},
-        relevant={**asked.relevant, "D/s": frozenset({"u"})},
-    )
-    plan = make_plan(both, {"default": Strategy(), "t": Strategy(name="utility")})
-    assert plan.targets == {"P/t": Target(values={"rate": 30.0}), "Q/u": Target(values={"rate": 50})}
-    assert plan.declined.keys() == {"c"}
-    joined = replace(both, relevant={**both.relevant, "D/s": frozenset({"t", "u"})})
-    assert make_plan(joined, {"default": Strategy(), "t": Strategy(name="utility")}).targets == {
-        "P/t": Target(values={"rate": 50})
-    }, "what hangs together is decided by the strategy for all others"
 
 
 def test_whoever_is_relevant_to_nobody_is_left_alone() -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from situ.contexts.model import Direction
-from situ.contexts.transform.fusion import FusedConverter, FusedTransformation, fuse, fused_transformations
+from situ.contexts.transform.fusion import FusedConverter, FusedTransformation, fuse
 from situ.contexts.transform.transformation import transformations
 from situ.lang.expr.format import print_expression
 from situ.lang.expr.runtime import FAILURES
 from situ.lang.problems import Problems
-from tests.context_files import load
+from tests.context_files import fused_transformations, load
 
 ENVELOPE = {"id": "1", "source": "gate", "type": "Read", "time": None}
 

@@ -10,13 +10,12 @@ from situ.quality.match.satisfaction import (
     Satisfaction,
     capability_of,
     check,
-    is_covered,
     is_dominated,
-    is_fully_covered,
     match,
     reasons,
 )
 from situ.quality.model.declarations import BUILT_IN, Capability, Expectation, Mode, Need, Profile, QualityProperty
+from tests.oracles.quality_match import is_covered, is_fully_covered
 
 RATE, CONFIDENCE = BUILT_IN["rate"], BUILT_IN["confidence"]
 

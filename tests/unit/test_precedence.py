@@ -8,9 +8,10 @@ import pytest
 
 from situ.contexts.model import IDENTITY, KEEP, Direction, Pattern, Rule
 from situ.contexts.patterns import Traversal, TraversalStep, read_pattern
-from situ.contexts.resolve_rules import SAYS_NOTHING, explain_choice, precedence_key, rank_rules, supertype_ranks
+from situ.contexts.resolve_rules import SAYS_NOTHING, explain_choice, precedence_key, supertype_ranks
 from situ.lang.problems import Problems
 from situ.lang.types.model import STRING, ListOf, Named, Struct, Type
+from tests.context_files import rank_rules
 from tests.types_files import types_of
 
 TYPES = types_of("""

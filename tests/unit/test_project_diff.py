@@ -12,8 +12,8 @@ from situ.lang.problems import SituError
 from situ.model import DeploymentChange
 from situ.project.check import check_folder
 from situ.project.create import example_folder
-from situ.project.snapshot import diff_folders, read_deployment, read_snapshot, write_snapshot
-from tests.project_files import MINIMAL, write
+from situ.project.snapshot import read_snapshot, write_snapshot
+from tests.project_files import MINIMAL, diff_folders, read_deployment, write
 
 TYPES = "events: {A: {x: double m}}\n"
 

@@ -15,7 +15,6 @@ from situ.model import Deployment, diff_deployments
 from situ.policies.model import PolicyStart
 from situ.project.apply import find_written
 from situ.project.check import CheckedProject, check_folder
-from situ.project.snapshot import diff_folders
 from situ.registry.admin_changes import (
     propose_added,
     propose_altered,
@@ -26,7 +25,7 @@ from situ.registry.admin_changes import (
 from situ.registry.object_files import as_yaml, policy_document
 from situ.registry.objects import Key, bodies_of, content_of, deployment_of, digest_of
 from situ.registry.proposal import State
-from tests.project_files import MINIMAL, write
+from tests.project_files import MINIMAL, diff_folders, write
 from tests.registry_files import following, state_of
 
 FILES = {

@@ -17,9 +17,9 @@ from situ.event.row import OUTBOUND, BadRow, Row
 from situ.lang.problems import Problems
 from situ.model import Deployment
 from situ.project.check import CheckedProject, check_folder
-from situ.project.snapshot import diff_folders, write_snapshot
+from situ.project.snapshot import write_snapshot
 from situ.stages.plan import Plan, compile_plan
-from tests.project_files import write
+from tests.project_files import diff_folders, write
 
 TYPES = """
 version: 1

@@ -3,8 +3,9 @@ from __future__ import annotations
 import datetime as dt
 
 from situ.lang.types.model import DOUBLE, POINT, STRING, TIMESTAMP, ListOf
-from situ.policies.enrichment.rows import concat, from_blob, make_rows, no_rows, read_rows, to_blob
+from situ.policies.enrichment.rows import concat, from_blob, make_rows, no_rows, to_blob
 from situ.policies.plan import Leaf, LeafScalar
+from tests.situations import read_rows
 
 LEAF = Leaf(
     concept="person",

@@ -36,7 +36,6 @@ _REFUSED = ("authorization violation", "authentication", "user authentication")
 _FORBIDDEN = re.compile(r'permissions violation for publish to "?([^"\s]+)', re.IGNORECASE)
 _UNLIMITED = 0
 _OLDEST = (2, 11)
-NO_RESPONDERS = "503"
 
 
 class NatsSubscription:

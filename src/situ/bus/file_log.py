@@ -1,16 +1,15 @@
 """Events in files: a log that can be kept, sent by post and replayed.
 
 A folder of parts, read in the order of their names: JSON Lines (``.jsonl``: one event a line, as in the root log) or
-Parquet (``.parquet``: columns ``event`` and ``time``, microseconds). What is no event is reported with its place and
+Parquet (``.parquet``: a column ``event``). What is no event is reported with its place and
 passed over; the rest is read. Nothing here knows streams or types.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
 
 import msgspec
 import pyarrow
@@ -21,9 +20,6 @@ from situ.lang.problems import Location, Problem, SituError
 
 FORMATS = ("jsonl", "parquet")
 _BATCH = 1000
-_PART = 64 * 1024 * 1024
-_SCHEMA = pyarrow.schema([("event", pyarrow.binary()), ("time", pyarrow.timestamp("us", tz="UTC"))])
-
 Report = Callable[[Problem], None]
 
 
@@ -120,63 +116,3 @@ def _parquet_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def _unreadable(path: Path, reason: str) -> SituError:
     return SituError(LOG_FILE_UNREADABLE(Location(file=str(path)), reason=reason))
-
-
-class FileLogWriter:
-    """Writes lines to parts ``00000001.jsonl`` …, a new one when a part is large enough.
-
-    A part has its name only when it is whole: while it is written, the name ends in ``.part``, and no reader sees it. A
-    writer on a folder that has parts goes on behind them.
-    """
-
-    def __init__(self, folder: Path, *, format: str = "jsonl", part: int = _PART) -> None:
-        assert format in FORMATS
-        folder.mkdir(parents=True, exist_ok=True)
-        self._folder = folder
-        self._format = format
-        self._most = part
-        self._lines: list[bytes] = []
-        self._size = 0
-        taken = (int(path.stem) for path in log_files(folder) if path.stem.isdigit())
-        self._number = max(taken, default=0)
-
-    def write(self, lines: Iterable[bytes]) -> None:
-        for line in lines:
-            self._lines.append(line)
-            self._size += len(line) + 1
-            if self._size >= self._most:
-                self.flush()
-
-    def flush(self) -> None:
-        """End the part: all that was written can be read."""
-        if not self._lines:
-            return
-        self._number += 1
-        path = self._folder / f"{self._number:08}.{self._format}"
-        unfinished = path.with_name(path.name + ".part")
-        if self._format == "jsonl":
-            unfinished.write_bytes(b"\n".join(self._lines) + b"\n")
-        else:
-            columns = [
-                pyarrow.array(self._lines, pyarrow.binary()),
-                pyarrow.array(map(_time, self._lines), _SCHEMA[1].type),
-            ]
-            parquet.write_table(pyarrow.table(columns, schema=_SCHEMA), unfinished, compression="zstd")
-        unfinished.replace(path)
-        self._lines, self._size = [], 0
-
-    def close(self) -> None:
-        self.flush()
-
-    def __enter__(self) -> FileLogWriter:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
-
-def _time(line: bytes) -> datetime | None:
-    try:
-        return event_time(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None

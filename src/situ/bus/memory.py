@@ -211,10 +211,6 @@ class MemoryBus:
     def connected(self) -> bool:
         return True
 
-    @property
-    def max_message(self) -> int:
-        return _MOST
-
     async def prepare(self, settings: Settings) -> None:
         wanted = {configuration["name"]: configuration for configuration in configurations(self.names, settings)}
         for name in self.names.streams:

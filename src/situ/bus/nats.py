@@ -363,11 +363,6 @@ class NatsBus:
         """Why there is no connection; empty if there is one."""
         return "" if self._link.connected else self._link.reason
 
-    @property
-    def max_message(self) -> int:
-        """The largest message, headers and all, that the server takes."""
-        return self._link.max_payload
-
     async def prepare(self, settings: Settings) -> None:
         for configuration in configurations(self.names, settings):
             await make(self._link, configuration)

@@ -1,6 +1,6 @@
 """Which rule converts which place of an event type: precedence of rules, their index, the walk over all places.
 
-`rank_rules` orders the rules that match one place and `explain_choice` says why; `PatternTree` finds matching rules
+`precedence_key` orders the rules that match one place and `explain_choice` says why; `PatternTree` finds matching rules
 without trying each; `resolve_event_type` uses both for every place of an event type.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from situ.contexts.model import KEEP, Context, Direction, Pattern, Qualifier, Rule
-from situ.contexts.patterns import Traversal, TraversalStep, matches
+from situ.contexts.patterns import Traversal, TraversalStep
 from situ.lang.catalogue import TOO_MANY_PATHS
 from situ.lang.problems import SituError
 from situ.lang.types.model import ListOf, Named, Struct, Type, is_subtype
@@ -146,14 +146,6 @@ def rules_in_force(rules: Iterable[Rule], depth_of: Callable[[str], int]) -> dic
         if len(found) > 1:
             found.sort(key=lambda rule: (depth_of(rule.context), rule.order), reverse=True)
     return {pattern: tuple(found) for pattern, found in same.items() if found[0].function != KEEP}
-
-
-def rank_rules(rules: Iterable[Rule], path: Traversal, depth_of: Callable[[str], int]) -> list[Rule]:
-    """The rules that match the place, the one that counts first. ``depth_of`` gives how specialised a context is."""
-    matching = rules_in_force((rule for rule in rules if matches(rule.pattern, path)), depth_of)
-    return [
-        rule for pattern in sorted(matching, key=lambda each: precedence_key(each, path)) for rule in matching[pattern]
-    ]
 
 
 # ── why ───────────────────────────────────────────────────────────────────────────────────────────

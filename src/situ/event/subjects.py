@@ -61,11 +61,6 @@ def type_token(type: str) -> str:
     return type.replace(".", "-")
 
 
-def type_of(token: str) -> str:
-    """The event type that :func:`type_token` wrote."""
-    return token.replace("-", ".")
-
-
 def consumer_of(subscription: str) -> str:
     """The durable consumer of a subscription ``client/name``."""
     return subscription.replace("/", "_")

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from situ.lang.catalogue import FILE_UNREADABLE, NO_SNAPSHOT, SNAPSHOT_CHANGED
 from situ.lang.documents import DocumentLimits, parse_json, to_data
 from situ.lang.problems import Location, SituError
-from situ.model import Deployment, DeploymentChange, diff_deployments
-from situ.project.check import check_folder
+from situ.model import Deployment
 
 FORMAT = 1
 _LIMITS = DocumentLimits(size=256 * 1024 * 1024, nodes=20_000_000)
@@ -56,25 +54,3 @@ def _deployment(content: Any, place: Location) -> Deployment:
         said = str(content.get("digest"))
         raise SituError(SNAPSHOT_CHANGED(place, found=deployment.digest[:12], said=said[:12]))
     return deployment
-
-
-# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Differences.
-
-
-def diff_folders(old: Path, new: Path, environment: Mapping[str, str] = os.environ) -> tuple[DeploymentChange, ...]:
-    """What has to happen to the old to become the new. Each is a folder or a snapshot file.
-
-    :class:`SituError` with all errors if one of them is not in order: what is wrong cannot be compared.
-    """
-    return diff_deployments(read_deployment(old, environment), read_deployment(new, environment))
-
-
-def read_deployment(path: Path, environment: Mapping[str, str] = os.environ) -> Deployment:
-    """The deployment of a project folder or of a snapshot file; :class:`SituError` if there is none."""
-    if not path.is_dir():
-        return read_snapshot(path)
-    checked = check_folder(path, environment)
-    if checked.deployment is None:
-        raise SituError(*checked.errors)
-    return checked.deployment

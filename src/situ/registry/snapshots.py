@@ -257,12 +257,6 @@ async def restore_deployments(bus: Bus, registry: Registry) -> Deployment:
     return deployment
 
 
-async def restore_version(bus: Bus, registry: Registry, version: int) -> None:
-    """Put a version that an engine still needs back on the bus, if it is not there."""
-    if await bus.get_object(DEPLOYMENTS, str(version)) is None:
-        await publish_deployment(bus, await asyncio.to_thread(registry.at, version))
-
-
 async def keep_published(
     bus: Bus, registry: Registry, *, every: float = 1.0, failed: Callable[[SituError], None] = lambda _: None
 ) -> None:

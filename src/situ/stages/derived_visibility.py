@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 # What was taken out stays in the log, beside the stamps, for operators.
 
 
-RELEASED = "released"
-"""The attribute of the envelope that names the dimensions."""
 _WHICH = ("situation", "policy", "end")
 """What every event of a situation says, however little of it is left. Only a closed one has an end, which is the time
 of that event itself: without it nobody could tell that the situation is over."""

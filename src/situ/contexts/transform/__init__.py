@@ -7,7 +7,7 @@ transformation for their own form of data: values, JSON text, generated structs,
 while events pass, and nothing here does I/O.
 
 Front door: transformation (Transformation, transformations, own_transformations), converter (Converter), steps (Step,
-Provenance, StepFault, provenance, faults), fusion (fused_transformations, FusedConverter), round_trip (check_shortcut,
+Provenance, StepFault, provenance, faults), fusion (fuse, FusedConverter), round_trip (check_shortcut,
 Shortcut, ShortcutPolicy), filter_rewrite (rewrite_subscription, rewrite_filter, deferred_filter), function_calls
 (ExternalValue, with_rows, time_of), json_struct (StructPlan), columns (in_columns).
 """

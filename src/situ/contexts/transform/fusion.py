@@ -309,20 +309,6 @@ class FusedTransformation:
         )
 
 
-def fused_transformations(
-    inbound: Mapping[str, Transformation], outbound: Mapping[str, Transformation]
-) -> Mapping[str, FusedTransformation]:
-    """What leads from one context to the other by expressions alone, by the producer's event type."""
-    pairs = ((name, way, outbound.get(way.target.name)) for name, way in inbound.items())
-    return MappingProxyType(
-        {
-            name: fuse(way, back)
-            for name, way, back in pairs
-            if back is not None and back.source == way.target and not way.externals and not back.externals
-        }
-    )
-
-
 def fuse(
     inbound: Transformation,
     outbound: Transformation,

@@ -6,5 +6,5 @@ performed here: queues, HTTP and retries belong to `situ.app`.
 
 Front door: `load` (load_actions, actions_as_json, actions_from_json), `model` (DeclaredActions,
 NamedAction, ActionStep, VERBS), `resolve` (resolve_action, steps_of, BoundAliases), `invocations` (ActionInvocation,
-invocations_of, invocation_of), `templates` (TemplateFacts, parse_template, render_template).
+invocation_of), `templates` (TemplateFacts, parse_template, render_template).
 """

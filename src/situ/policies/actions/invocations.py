@@ -60,21 +60,14 @@ class ActionInvocation:
     level: str = ""
 
 
-def invocations_of(
-    action: PolicyAction, number: int, actions: DeclaredActions, facts: TemplateFacts, situation: Any = None
-) -> tuple[ActionInvocation, ...]:
-    """What the action, the ``number``-th of its policy, comes to. ``situation`` is sent where nothing else is said.
-
-    :class:`SituError` if what references stand for cannot be used where they stand.
-    """
-    places = range(len(steps_of(action, actions)))
-    return tuple(invocation_of(action, number, place, actions, facts, situation) for place in places)
-
-
 def invocation_of(
     action: PolicyAction, number: int, place: int, actions: DeclaredActions, facts: TemplateFacts, situation: Any = None
 ) -> ActionInvocation:
-    """The same for one step of the action."""
+    """What a step of an action comes to. ``number`` is that of the action in its policy, ``place`` that of the step.
+
+    ``situation`` is sent where nothing else is said. :class:`SituError` if what references stand for cannot be used
+    where they stand.
+    """
     step = steps_of(action, actions)[place]
     return _deed(f"{facts.detection}-{number}.{place}", action, step, _with_arguments(facts, action), situation)
 

@@ -7,6 +7,6 @@ to the kernel. It remembers nothing between batches that changes a result, and m
 detections.
 
 Front door: `enrich` (Enrichment, EnrichedRows, PushObservations), `observations` (ObservationDecoder, ObservationBatch,
-observe, observation_batches, keep_durations), `instances` (InstanceColumns, ConceptInstances), `rows` (to_blob,
+observe, keep_durations), `instances` (InstanceColumns, ConceptInstances), `rows` (to_blob,
 from_blob, concat, row_schema).
 """

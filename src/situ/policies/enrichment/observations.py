@@ -1,7 +1,7 @@
 """Events → observations: what each event says through each push source, in columns or one by one.
 
 `DataColumns` reads the wanted paths of JSON data, `ObservationDecoder` decodes many events of the root log at once,
-`observe` and `observation_batches` take events singly.
+`observe` takes events singly.
 """
 
 from __future__ import annotations
@@ -574,22 +574,6 @@ def _names(types: Types, event: str) -> frozenset[str]:
     """An event type and its subtypes."""
     declared = types.event(event)
     return frozenset([event, *(str(each) for each in types.subtypes(declared))] if declared is not None else [event])
-
-
-def observation_batches(observations: Iterable[Observation], enrichment: Enrichment) -> Iterator[PushObservations]:
-    """Observations as columns, a batch for each push source; those that nobody looks at are left out."""
-    together: dict[tuple[str, str, str], list[Observation]] = {}
-    for each in observations:
-        together.setdefault((each.push, each.concept, each.attribute), []).append(each)
-    for (_, concept, attribute), some in together.items():
-        if not enrichment.is_wanted(concept, attribute):
-            continue
-        scalars = enrichment.scalars(concept, attribute)
-        base = zip(*((each.time, *each.cause, each.push, 0, each.identity) for each in some), strict=True)
-        arrays = [pa.array(values, field.type) for values, field in zip(base, BASE, strict=True)]
-        arrays += [column([below({attribute: each.value}, s.path) for each in some], s.type) for s in scalars]
-        rows = pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*BASE, *scalar_fields(scalars)]))
-        yield PushObservations(concept=concept, attribute=attribute, rows=rows)
 
 
 def keep_durations(pushes: Mapping[str, Push]) -> dict[str, int]:

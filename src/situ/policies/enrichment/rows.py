@@ -10,13 +10,13 @@ may have the name of another column.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 
-from situ.lang.expr.emit.vectors import column, column_type, values_of
+from situ.lang.expr.emit.vectors import column, column_type
 from situ.policies.plan import Leaf, LeafScalar
 
 BASE = pa.schema(
@@ -63,16 +63,6 @@ def make_rows(leaf: Leaf, rows: Iterable[Sequence[Any]]) -> pa.RecordBatch:
             pa.array(values, field.type) if place < first else column(values, leaf.scalars[place - first].type)
         )
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def read_rows(leaf: Leaf, batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    """The rows one by one, as :func:`make_rows` takes them."""
-    first = batch.num_columns - len(leaf.scalars)
-    columns = [
-        array.to_pylist() if place < first else values_of(array, leaf.scalars[place - first].type)
-        for place, array in enumerate(batch.columns)
-    ]
-    return zip(*columns, strict=True)
 
 
 def concat(leaf: Leaf, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:

@@ -4,5 +4,5 @@
 solve independent components as a whole (`cheapest`, `utility`, `fairness`). `strategies` has them by name. No state is
 kept between two problems, and nothing here knows advice or clients.
 
-Front door: strategies (make_plan, BUILT_IN_STRATEGIES), sequential (decide_pareto), candidates (PartialPlan).
+Front door: strategies (BUILT_IN_STRATEGIES), sequential (decide_pareto), candidates (PartialPlan).
 """

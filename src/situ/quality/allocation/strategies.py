@@ -1,12 +1,11 @@
-"""The strategies of allocation by name, and the plan that they make together of a problem.
+"""The strategies of allocation by name, each from a problem to a plan.
 
 `solve` is what all strategies but ``pareto`` share; `decide_cheapest`, `decide_utility` and `decide_fairness` differ in
-the rule by which plans are weighed. `make_plan` gives each part of a problem to the strategy declared for it.
+the rule by which plans are weighed.
 """
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +26,7 @@ from situ.quality.allocation.search_space import (
 )
 from situ.quality.match.satisfaction import Satisfaction
 from situ.quality.model.allocation_problem import AllocationPlan, AllocationProblem, Decide, Refusal, Target, Why
-from situ.quality.model.declarations import DEFAULT, Expectation, Profile, Strategy
+from situ.quality.model.declarations import Expectation, Profile
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Solving: component by component, each exactly where that is possible.
@@ -174,8 +173,7 @@ def decide_fairness(problem: AllocationProblem) -> AllocationPlan:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# One plan of all strategies. A strategy is declared for an event type, or for all others. Profiles that expectations
-# join are decided together: by the strategy of their type if they are all of one, else by that for all others.
+# Strategies by name.
 
 BUILT_IN_STRATEGIES: Mapping[str, Decide] = {
     "pareto": pareto.decide_pareto,
@@ -184,74 +182,3 @@ BUILT_IN_STRATEGIES: Mapping[str, Decide] = {
     "fairness": decide_fairness,
 }
 """Those that are built in."""
-
-
-def make_plan(
-    problem: AllocationProblem, strategies: Mapping[str, Strategy], named: Mapping[str, Decide] = BUILT_IN_STRATEGIES
-) -> AllocationPlan:
-    """One plan for everything. ``strategies`` by event type, ``named`` what there is under which name."""
-    default = strategies.get(DEFAULT, Strategy())
-    if not strategies.keys() - {DEFAULT}:
-        return named[default.name](replace(problem, strategy=default))
-    by_strategy = _by_strategy(problem, strategies)
-    return _joined([named[each.strategy.name](each) for each in by_strategy])
-
-
-def _by_strategy(problem: AllocationProblem, strategies: Mapping[str, Strategy]) -> list[AllocationProblem]:
-    """Parts of a problem that nothing joins, together where one strategy decides on them."""
-    group = _groups(problem)
-    types: dict[str, set[str]] = defaultdict(set)
-    for id, pool in problem.pools.items():
-        if id in problem.profiles:
-            types[group[pool]].add(problem.profiles[id].type)
-    chosen = {
-        each: next(iter(some)) if len(some) == 1 and some <= strategies.keys() else DEFAULT
-        for each, some in types.items()
-    }
-    found = []
-    for name in sorted(set(chosen.values())):
-        pools = {pool for pool, each in group.items() if chosen.get(each) == name}
-        found.append(
-            replace(
-                problem,
-                strategy=strategies.get(name, Strategy()),
-                profiles={id: each for id, each in problem.profiles.items() if problem.pools.get(id) in pools},
-                expectations=tuple(
-                    each
-                    for each in problem.expectations
-                    if not pools.isdisjoint(problem.relevant.get(each.subscription, ()))
-                ),
-            )
-        )
-    return found
-
-
-def _groups(problem: AllocationProblem) -> Mapping[str, str]:
-    """Pool → the first of those that expectations join with it."""
-    towards = {pool: pool for pool in problem.pools.values()}
-
-    def first(pool: str) -> str:
-        while towards[pool] != pool:
-            pool = towards[pool]
-        return pool
-
-    for pools in {problem.relevant.get(each.subscription, frozenset()) for each in problem.expectations}:
-        here = sorted(pools & towards.keys())
-        for each in here[1:]:
-            low, high = sorted((first(here[0]), first(each)))
-            towards[high] = low
-    return {pool: first(pool) for pool in towards}
-
-
-def _joined(plans: list[AllocationPlan]) -> AllocationPlan:
-    bounds = [each.bound for each in plans if not each.exact]
-    known = [each for each in bounds if each is not None]
-    return AllocationPlan(
-        targets={id: each for plan in plans for id, each in plan.targets.items()},
-        cost=math.fsum(each.cost for each in plans),
-        adopted={id: each for plan in plans for id, each in plan.adopted.items()},
-        for_nobody={id: each for plan in plans for id, each in plan.for_nobody.items()},
-        declined={id: each for plan in plans for id, each in plan.declined.items()},
-        exact=all(each.exact for each in plans),
-        bound=min(known) if known and len(known) == len(bounds) else None,
-    )

@@ -31,21 +31,6 @@ def is_dominated(need: Need, capability: Capability) -> bool:
     return need.about.at_least(capability.cv, need.floor)
 
 
-def is_covered(need: Need, capability: Capability) -> bool:
-    """Some value that can be had is good enough."""
-    return need.about.at_least(capability.best, need.floor)
-
-
-def is_fully_covered(need: Need, capability: Capability) -> bool:
-    """Every value that is wanted, or a better one, can be had."""
-    return need.about.at_least(capability.best, need.goal)
-
-
-def is_guaranteed(need: Need, capability: Capability) -> bool:
-    """No value of the range is too bad."""
-    return need.about.at_least(capability.worst, need.floor)
-
-
 def capability_of(profile: Profile, id: str) -> Capability | None:
     """What a profile says of a property; of one in modes, the hull of their values, at no cost of its own."""
     if id not in profile.moded:
