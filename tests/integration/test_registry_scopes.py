@@ -304,7 +304,7 @@ class TestFolder:
         before = registry.current()
         changed = folder(project, SCOPES.replace("severity >= 4", "severity >= 5"))
         with pytest.raises(SituError) as error:
-            registry.apply(changed, "ann", written=find_written(project))
+            registry.apply(changed, "ann", written=find_written(project, changed))
         assert error.value.code == "V022"
         place = error.value.problems[0].location
         assert place is not None

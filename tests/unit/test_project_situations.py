@@ -210,8 +210,7 @@ def state(deployment: Deployment) -> State:
 
 class TestRegistry:
     def test_files_and_texts_are_found(self, tmp_path: Path) -> None:
-        deployed(tmp_path)
-        written = find_written(tmp_path, {})
+        written = find_written(tmp_path, deployed(tmp_path), {})
         assert written[Key("policy", "two-together")].file == "policies/other.dpl"
         assert written[Key("concept", "visitor")].text == "visitor(person): {host: string}"
         assert written[Key("push", "seen")].file == "sources/a.yaml"

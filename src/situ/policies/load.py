@@ -74,6 +74,8 @@ def load_policies(
             problems.add(DECLARED_TWICE(place, what="The policy", name=policy.name, first=str(first)))
         elif _is_named(policy.name, place, problems):
             found[policy.name] = policy
+            # The registry and engines of this process read it back by its printed text: it is checked already.
+            _remembered(domain)[policy.name, policy.text] = policy
             problems.extend(_unprovided(policy, domain, sources))
     return MappingProxyType({name: found[name] for name in sorted(found)})
 

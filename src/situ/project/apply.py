@@ -7,10 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from situ.contexts.compatibility import ChangeOptions
-from situ.lang.problems import SituError
 from situ.model import Deployment
-from situ.policies.language.parse import parse_policy
-from situ.policies.load import name_of
 from situ.policies.model import PolicyStart
 from situ.project.folder import read_folder
 from situ.registry import Applied, Key, Registry
@@ -31,19 +28,16 @@ def apply_folder(
 
     ``start`` is where policies start that are new.
     """
-    written = find_written(path)
+    written = find_written(path, deployment)
     return registry.apply(deployment, who, reason, written=written, allowed=allowed or ChangeOptions(), start=start)
 
 
-def find_written(path: Path, environment: Mapping[str, str] = os.environ) -> dict[Key, Written]:
-    """The file and the text of everything that the folder declares."""
+def find_written(path: Path, deployment: Deployment, environment: Mapping[str, str] = os.environ) -> dict[Key, Written]:
+    """The file and the text of everything that the folder declares, which was checked as this deployment."""
     folder = read_folder(path, environment)
     documents = (document for kind in folder.documents.values() for document in kind)
     found = {key: written for document in documents for key, written in declared_in(document)}
-    for file, data in folder.policies.items():
-        try:
-            name = name_of(parse_policy(data, file), file)
-        except SituError:
-            continue  # it is no policy, and `situ check` says so
-        found[Key("policy", name)] = Written(file, data.decode("utf-8", errors="replace"))
+    for name, policy in deployment.policies.items():
+        if policy.location is not None and (data := folder.policies.get(policy.location.file)) is not None:
+            found[Key("policy", name)] = Written(policy.location.file, data.decode("utf-8", errors="replace"))
     return found

@@ -11,7 +11,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterable
 from datetime import timedelta
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 from lark import Lark, Token, Tree
@@ -205,6 +205,12 @@ def parse_policy(data: str | bytes, file: str, limits: DocumentLimits = LIMITS) 
     source = read_source(data, file, limits)
     if isinstance(source, Problem):
         raise SituError(source)
+    return _parse(source.file, source.text, limits)
+
+
+@lru_cache(maxsize=64)  # who looks at a text before it is added asks again at once
+def _parse(file: str, text: str, limits: DocumentLimits) -> PolicyText:
+    source = SourceText(file, text)
     problems = Problems()
     blocks = split_statements(source, problems, limits.problems)
     policies = [_Policy(source, block, problems, limits, alone=len(blocks) == 1).read() for block in blocks]
