@@ -237,10 +237,10 @@ def test_sequences_do_not_contradict() -> None:
 def test_conditions_that_explode_are_stopped_before_they_do() -> None:
     place = Location(file="p.dpl", line=3)
     pairs = tuple(both(holds(f"x{n}"), holds(f"y{n}")) for n in range(60))
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(SituError) as refused:
         clauses_of(both(A, ResolvedAny(pairs, location=place)), LIMIT)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
     (problem,) = refused.value.problems
     assert (problem.code.code, problem.location) == ("S150", place)
     assert "more than 10^19 literals before any is left out; at most 4096" in problem.message  # 60 · 2^60

@@ -230,10 +230,10 @@ def chain(count: int, line: str) -> str:
     ids=["supertypes", "names", "nesting", "circle", "lists", "diamonds", "doubling", "subtypes", "attributes"],
 )  # fmt: skip
 def test_what_is_too_large_is_refused_once_and_soon(text: str, code: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     types, problems = load(text)
     assert [problem.code.code for problem in problems] == [code]
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
     for type in types.declared[:20]:
         assert types.subtypes(type)[0] is type
 
@@ -249,18 +249,18 @@ def test_limits_are_not_reached_from_below() -> None:
 
 def test_many_unknown_names_stay_cheap() -> None:
     text = "types:\n" + "".join(f"  T{i}: {{a: Unknown{i}, b: double unit{i}}}\n" for i in range(3_000))
-    started = time.perf_counter()
+    started = time.process_time()
     _, problems = load(text)
     assert len(problems) == 6_000
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_ten_thousand_types_are_loaded_in_seconds() -> None:
     text = "types:\n" + "".join(f"  T{i}: {{x: double m, at: timestamp, tags: [string]}}\n" for i in range(10_000))
-    started = time.perf_counter()
+    started = time.process_time()
     types = types_of(text)
     assert len(types.declared) == 10_000
-    assert time.perf_counter() - started < 15
+    assert time.process_time() - started < 15
 
 
 def test_decimals_can_be_named() -> None:

@@ -331,7 +331,7 @@ def test_an_event_type_that_is_none_is_refused(types: Types, type: str, hint: st
 
 def test_unknown_types_stay_cheap(types: Types) -> None:
     data = EventData(types)
-    started = time.perf_counter()
+    started = time.process_time()
     for number in range(20_000):
         assert data.decode(f"Unknown{number}", {}).problems
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
