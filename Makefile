@@ -6,10 +6,10 @@ READY := .venv/.ready
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict # fails for a page that the nav lacks, and for a dead link
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench soak docs format lock clean
+.PHONY: help setup run test test-changed check bench soak docs format lock clean
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
 
 $(READY): requirements/all.lock requirements/java.lock scripts/bootstrap.py
 	@$(PYTHON) scripts/bootstrap.py
@@ -21,7 +21,10 @@ run: $(READY) ## show what Situ does, on the example project
 	@scripts/show.sh
 
 test: $(READY) ## all tests but the long ones
-	@$(BIN)/pytest -n 2 --dist loadscope --no-loadscope-reorder
+	@$(BIN)/pytest -n 2 --dist loadscope --no-loadscope-reorder --junitxml .pytest_cache/tests.xml
+
+test-changed: $(READY) ## the tests that a change since main can reach
+	@$(BIN)/python scripts/changed_tests.py
 
 check: $(READY) ## formatting, lint, types, import rules, documentation
 	@$(BIN)/ruff format --check --quiet .
