@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import os
 import re
 import subprocess
 import sys
@@ -116,7 +115,7 @@ def main() -> int:
         return 0
     print(f"{len(changed)} changed files reach {len(tests)} test files.", flush=True)
     pytest = Path(sys.executable).with_name("pytest")
-    os.execv(pytest, [str(pytest), "-n", "2", "--dist", "loadscope", "--no-loadscope-reorder", *more, *tests])
+    return subprocess.call([pytest, "-n", "2", "--dist", "loadscope", "--no-loadscope-reorder", *more, *tests])
 
 
 if __name__ == "__main__":
