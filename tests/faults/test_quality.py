@@ -55,7 +55,7 @@ async def negotiate(at: Deployed, rounds: int, seed: int) -> None:
     assert len({each.number for each in heard}) == len(heard)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_no_callback_is_lost_or_called_twice(tmp_path: Path, seed: int) -> None:
     with deployed(tmp_path / "plant", engine="edge", files=FILES) as at:
         asyncio.run(negotiate(at, 3, seed))

@@ -225,7 +225,7 @@ def flow(at: Deployed, *, kills: int, count: int, rate: float, seed: int, betwee
 
 def test_the_edge_tells_each_situation_once_though_it_is_killed(tmp_path: Path) -> None:
     with deployed(tmp_path / "guarded", engine="edge", situ=PATIENT, files=GUARDED) as at:
-        flow(at, kills=3, count=1500, rate=200, seed=5, between=1.5)
+        flow(at, kills=2, count=1000, rate=200, seed=5, between=1.5)
         assert at.stop() == 0
 
 

@@ -60,6 +60,13 @@ _DEFAULTS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+CLASS_ARCHIVE = Path(sys.prefix) / "share" / "situ" / "spark-classes.jsa"
+"""Classes as Java has them in memory after a run, if somebody kept them: it then starts in half the time."""
+
+# An archive of another Java or of other jars is left alone, without a word.
+_SHARE_CLASSES = f'"-XX:SharedArchiveFile={CLASS_ARCHIVE}" -Xlog:cds=off -Xlog:cds+dynamic=off'
+
 LOST = (Py4JError, PySparkException, OSError)
 """What calls of Spark raise when Java has ended or is ending."""
 
@@ -87,6 +94,8 @@ def open_session(
     _find_java()
     builder = SparkSession.builder.appName(app).master(master)
     settings = {**_DEFAULTS, **conf, **_FIXED}
+    if CLASS_ARCHIVE.is_file():
+        settings[_JAVA_OPTIONS] = f"{_SHARE_CLASSES} {settings.get(_JAVA_OPTIONS, '')}".strip()
     for name, value in settings.items():
         builder = builder.config(name, value)
     try:
