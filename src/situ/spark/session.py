@@ -64,9 +64,6 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 CLASS_ARCHIVE = Path(sys.prefix) / "share" / "situ" / "spark-classes.jsa"
 """Classes as Java has them in memory after a run, if somebody kept them: it then starts in half the time."""
 
-# An archive of another Java or of other jars is left alone, without a word.
-_SHARE_CLASSES = f'"-XX:SharedArchiveFile={CLASS_ARCHIVE}" -Xlog:cds=off -Xlog:cds+dynamic=off'
-
 LOST = (Py4JError, PySparkException, OSError)
 """What calls of Spark raise when Java has ended or is ending."""
 
@@ -93,9 +90,7 @@ def open_session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     _find_java()
     builder = SparkSession.builder.appName(app).master(master)
-    settings = {**_DEFAULTS, **conf, **_FIXED}
-    if CLASS_ARCHIVE.is_file():
-        settings[_JAVA_OPTIONS] = f"{_SHARE_CLASSES} {settings.get(_JAVA_OPTIONS, '')}".strip()
+    settings = with_class_archive({**_DEFAULTS, **conf, **_FIXED})
     for name, value in settings.items():
         builder = builder.config(name, value)
     try:
@@ -109,6 +104,18 @@ def open_session(
     # What a batch raises is told by whoever waits for its query, once.
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
     return session
+
+
+def with_class_archive(settings: Mapping[str, str], archive: Path = CLASS_ARCHIVE) -> dict[str, str]:
+    """Spark's settings with the archive of classes, if there is one."""
+    if not archive.is_file():
+        return dict(settings)
+    return {**settings, _JAVA_OPTIONS: f"{share_classes(archive)} {settings.get(_JAVA_OPTIONS, '')}".strip()}
+
+
+def share_classes(archive: Path) -> str:
+    """Java's options. One that is of another Java or of other jars is left alone, without a word."""
+    return f'"-XX:SharedArchiveFile={archive}" -Xlog:cds=off -Xlog:cds+dynamic=off'
 
 
 def _open_context(settings: Mapping[str, str], log: Path) -> None:
