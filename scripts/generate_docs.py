@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from reference import commands, errors, files, functions, packages, paths, picture
+from reference import commands, errors, explanations, files, functions, packages, paths, picture
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -20,6 +20,8 @@ PAGES: Mapping[str, Callable[[], str]] = {
     packages.PAGE: packages.page,
     "reference/commands.md": commands.page,
     "reference/errors.md": errors.page,
+    "reference/explanations.md": explanations.page,
+    explanations.SCHEMAS: explanations.schemas,
     "reference/files.md": files.page,
     "reference/functions.md": functions.page,
 }

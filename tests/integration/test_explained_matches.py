@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from situ.cli.render.policy_match import detection_lines, miss_lines
 from situ.event.instants import microseconds, print_instant
 from situ.event.message import EventKey, join_lines
 from situ.explain.detection import detected_in_log, missed_in_log, policy_of
-from situ.explain.policy_match import MissExplanation, UnreadReason
+from situ.explain.match_report import detection_lines, miss_lines
+from situ.explain.policy_match import ExplainedMiss, UnreadReason
 from situ.lang.problems import SituError
 from situ.policies.logic_tree import literal_text
 from situ.policies.model import RelationLiteral
@@ -125,7 +125,7 @@ def test_a_miss_is_explained_by_what_detection_did_and_not_by_what_could_have_be
             told = RunMetrics(engine="edge", at=time.time_ns() // 1000, situations=figures)
             await zone.bus.put(zone.names.metrics, f"{METRICS_PREFIX}edge", told.encode())
 
-            async def missed(who: str, when: int) -> tuple[MissExplanation, str]:
+            async def missed(who: str, when: int) -> tuple[ExplainedMiss, str]:
                 deployment = await fetch_deployment(zone.bus)
                 policy = deployment.policies["unaccompanied-guest"]
                 why = await missed_in_log(zone.bus, zone.folder, deployment, policy, {"A": who}, when)

@@ -23,6 +23,7 @@ from situ.explain.visibility import explain_visibility
 from situ.lang.problems import SituError
 from tests.admitted import admitting_server
 from tests.edge_zone import EdgeZone, edge_zone, run
+from tests.explanations import misfits
 from tests.integration.test_edge_scopes import ALARMS, CLIENTS, SCOPES, apply, publish
 
 RIGHTS = (
@@ -94,7 +95,9 @@ def test_what_became_of_an_event_says_who_wants_it_and_does_not_see_it(tmp_path:
             assert [each.subscription for each in told.hidden] == ["badge/all"]
             shown = "\n".join(str(each) for each in show_explained_event(told))
             assert "Wanted by, and not visible to\n  badge/all" in shown
-            (hidden,) = [each for each in told.as_json()["subscriptions"] if each["subscription"] == "badge/all"]
+            data = told.as_json()
+            assert misfits("situ explain event EVENT", data) == []
+            (hidden,) = [each for each in data["subscriptions"] if each["subscription"] == "badge/all"]
             assert (hidden["matched"], hidden["visible"]) == (True, False)
 
     run(main())

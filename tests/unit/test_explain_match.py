@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from situ.cli.render.policy_match import detection_lines, miss_lines
+from situ.explain.match_report import detection_lines, miss_lines
 from situ.explain.policy_match import LackReason, explain_detection, explain_miss
 from situ.policies.model import InstancesByConcept, Observation, Policy
 from situ.policies.reference import OccurrenceSet, detect

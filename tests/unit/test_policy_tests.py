@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from situ.cli.project import open_project
-from situ.cli.render.policy_match import miss_lines
 from situ.event.instants import print_instant
 from situ.explain.detection import missed_in_test
-from situ.explain.policy_match import MissExplanation
+from situ.explain.match_report import miss_lines
+from situ.explain.policy_match import ExplainedMiss
 from situ.lang.documents import parse_yaml
 from situ.lang.documents.nodes import DocumentLimits
 from situ.lang.problems import Problem, Problems, SituError
@@ -356,7 +356,7 @@ def test_of_lines_that_are_all_wrong_the_first_hundred_are_named(project: Projec
     assert len(problems) == 100
 
 
-def missed(folder: Path, test: str, who: str, second: float) -> tuple[MissExplanation, str]:
+def missed(folder: Path, test: str, who: str, second: float) -> tuple[ExplainedMiss, str]:
     write(folder, {**FILES, "policies/unaccompanied-guest.test.yaml": test})
     opened = open_project(folder)
     policy = opened.deployment.policies["unaccompanied-guest"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from situ.explain.explanation import Explanation
+from situ.lang.explanation import Explanation
 from situ.lang.problems import Code, Severity
 
 

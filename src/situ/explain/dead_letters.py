@@ -21,8 +21,8 @@ from situ.event.lines import decode_line
 from situ.event.message import POLICIES, EventKey, Message, StoredMessage, join_lines, split_lines
 from situ.event.row import Row
 from situ.event.subjects import BusNames
-from situ.explain.explanation import TEXT_ONLY, Explanation
 from situ.lang.catalogue import NOT_PUBLISHED_AGAIN
+from situ.lang.explanation import TEXT_ONLY, Explanation
 from situ.lang.problems import SituError
 from situ.protocol.messages import Nack, PublishAck
 from situ.protocol.wire import decode_from_router

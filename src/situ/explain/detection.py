@@ -22,9 +22,9 @@ from situ.event.row import Row
 from situ.event.subjects import BusNames
 from situ.explain.dead_letters import read_dead_letters, read_late_events
 from situ.explain.policy_match import (
-    DetectionExplanation,
     DetectionFacts,
-    MissExplanation,
+    ExplainedDetection,
+    ExplainedMiss,
     ReportedDetection,
     UnreadEvent,
     UnreadReason,
@@ -107,7 +107,7 @@ def evidence_in_test(opened: LoadedProject, tested: PolicyTestResult, policy: Po
 
 def missed_in_test(
     opened: LoadedProject, tested: PolicyTestResult, policy: Policy, bindings: Bindings, at: int
-) -> MissExplanation:
+) -> ExplainedMiss:
     """Why something was not detected in a test around that time, when its clock stopped."""
     check_bindings(policy, bindings)
     around, tried = evidence_in_test(opened, tested, policy), tested.tried
@@ -132,7 +132,7 @@ def missed_in_test(
     return explain_miss(around.happened(), bindings, at, facts)
 
 
-def detected_in_test(opened: LoadedProject, tested: PolicyTestResult, id: str) -> tuple[Policy, DetectionExplanation]:
+def detected_in_test(opened: LoadedProject, tested: PolicyTestResult, id: str) -> tuple[Policy, ExplainedDetection]:
     """Why something was detected in a test."""
     if tested.test is None:
         raise SituError(*tested.problems)
@@ -160,9 +160,7 @@ def _asked(unread: Iterable[UnreadEvent], policy: Policy, bindings: Bindings, at
 # ── in the log ──
 
 
-async def detected_in_log(
-    bus: Bus, folder: Path, deployment: Deployment, id: str
-) -> tuple[Policy, DetectionExplanation]:
+async def detected_in_log(bus: Bus, folder: Path, deployment: Deployment, id: str) -> tuple[Policy, ExplainedDetection]:
     """Why a detection, or the first of a situation, was reported."""
     stored, told = await _told(bus, id)
     policy = policy_of(deployment, told["policy"])
@@ -189,7 +187,7 @@ async def detected_in_log(
 
 async def missed_in_log(
     bus: Bus, folder: Path, deployment: Deployment, policy: Policy, bindings: Bindings, at: int
-) -> MissExplanation:
+) -> ExplainedMiss:
     """Why something was not detected around that time."""
     check_bindings(policy, bindings)
     reach = _reach(policy)

@@ -18,9 +18,9 @@ from situ.event.row import Row
 from situ.event.seal import seal_of
 from situ.event.subjects import BusNames
 from situ.explain.dead_letters import StoredDeadLetter, read_dead_letters
-from situ.explain.explanation import TEXT_ONLY, Explanation
 from situ.explain.subscription import SubscriptionMatch, explain_filter_match, routing_of
 from situ.lang.catalogue import UNKNOWN_EVENT
+from situ.lang.explanation import TEXT_ONLY, Explanation
 from situ.lang.problems import SituError
 from situ.model import Deployment
 from situ.registry.snapshots import fetch_scopes

@@ -19,9 +19,9 @@ from typing import Annotated, Any
 import msgspec
 
 from situ.event import CloudEvent, decode_event
-from situ.explain.explanation import TEXT_ONLY, Explanation
 from situ.lang.catalogue import OTHER_EVENT, UNKNOWN_SUBSCRIPTION, UNKNOWN_TYPE, WITHOUT_TYPE
 from situ.lang.documents.strict_json import JSON_LIMITS, read_json, to_text
+from situ.lang.explanation import TEXT_ONLY, Explanation
 from situ.lang.expr.checker.check import Checked, check, check_condition
 from situ.lang.expr.definitions import Function
 from situ.lang.expr.emit.python import compile_test, compile_value
@@ -81,7 +81,7 @@ class Sample:
     values: Mapping[str, Any]
 
 
-class ExpressionOutcome(Explanation, frozen=True, kw_only=True):
+class ExpressionOutcome(Explanation, frozen=True, kw_only=True, omit_defaults=True):
     """What an expression gives for a sample."""
 
     sample: str
@@ -186,7 +186,7 @@ _LONGEST_DIVISOR = 10**9
 """Divisors with more digits say nothing to a reader: then factor and offset are shown, rounded."""
 
 
-class ExpressionPart(Explanation, frozen=True, kw_only=True):
+class ExpressionPart(Explanation, frozen=True, kw_only=True, omit_defaults=True):
     """A node of the typed tree, with what is below it."""
 
     node: str
@@ -207,7 +207,7 @@ class SparkForm(Explanation, frozen=True, kw_only=True):
     """What is true where it fails; null: it cannot."""
 
 
-class ExpressionExplanation(Explanation, frozen=True, kw_only=True):
+class ExpressionExplanation(Explanation, frozen=True, kw_only=True, omit_defaults=True):
     """An expression: its types and units, its forms, its text for both engines, and what it gives for a sample."""
 
     subject: str

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from situ.explain.explanation import Explanation
+from situ.lang.explanation import Explanation
 from situ.lang.expr.definitions import Function as Defined
 from situ.lang.expr.functions.table import FORMS, FUNCTIONS, SYNONYMS
 from situ.lang.expr.overload import Function, Overload, UnitRule

@@ -17,8 +17,8 @@ from situ.contexts.transform.fusion import FusedConverter, FusedTransformation, 
 from situ.contexts.transform.steps import Provenance
 from situ.contexts.transform.transformation import Transformation
 from situ.explain.conversion import ContextConversions, LookupTables, type_text
-from situ.explain.explanation import TEXT_ONLY, Explanation
 from situ.lang.catalogue import NOT_EXECUTED
+from situ.lang.explanation import TEXT_ONLY, Explanation
 from situ.lang.expr.format import print_expression
 from situ.lang.expr.runtime import FAILURES
 from situ.lang.expr.tree import Case, ForEach, IsNull, Literal, MakeStruct, Node, Read, walk

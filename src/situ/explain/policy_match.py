@@ -2,7 +2,7 @@
 
 `explain_lack` says what a single literal lacked. `explain_detection` shows how every condition of a detection was met;
 `explain_miss` finds the nearest thing to a match, the conditions that failed in it, and what their literals lacked. The
-text for people is `situ.cli.render.policy_match`.
+text for people is `situ.explain.match_report`.
 """
 
 from __future__ import annotations
@@ -285,7 +285,7 @@ class ExplainedCondition:
 
 
 @dataclass(frozen=True, slots=True)
-class DetectionExplanation:
+class ExplainedDetection:
     """A detection, what its events said, and how each condition was met."""
 
     detection: Detection
@@ -346,7 +346,7 @@ class DetectionFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class MissExplanation:
+class ExplainedMiss:
     """What was asked for, and the nearest thing to it.
 
     ``detected`` is what was detected after all; then nothing has failed. What is ``undecided`` would be detected if
@@ -379,7 +379,7 @@ Attempt = tuple[Item, ...]
 """What conditions could be met by."""
 
 
-def explain_detection(happened: OccurrenceSet, id: str) -> DetectionExplanation | None:
+def explain_detection(happened: OccurrenceSet, id: str) -> ExplainedDetection | None:
     """Why there is the detection with this id, or with this as the beginning of its id; None if there is none."""
     found: list[tuple[Detection, PolicyMatch]] = []
     for match in matches(happened):
@@ -389,7 +389,7 @@ def explain_detection(happened: OccurrenceSet, id: str) -> DetectionExplanation 
     if not found:
         return None
     detection, match = min(found, key=lambda each: (each[0].time, each[0].activation))
-    return DetectionExplanation(detection, _said(happened, detection.causes), _explained(happened, match))
+    return ExplainedDetection(detection, _said(happened, detection.causes), _explained(happened, match))
 
 
 def _said(happened: OccurrenceSet, causes: Iterable[Cause]) -> dict[Cause, tuple[Observation, ...]]:
@@ -437,7 +437,7 @@ def _of_part(
 
 def explain_miss(
     happened: OccurrenceSet, bindings: Bindings, at: int, facts: DetectionFacts | None = None
-) -> MissExplanation:
+) -> ExplainedMiss:
     """Why these identities were not detected around that time, or what was detected.
 
     ``happened`` is what the policy looked at. Without ``facts`` what the reference finds counts as detected.
@@ -458,11 +458,11 @@ def explain_miss(
         if bindings_agree(bindings, dict(each.bindings)) and _told_near(happened, each.time, at)
     )
     if told:
-        return MissExplanation(bindings, at, told, facts=facts)
+        return ExplainedMiss(bindings, at, told, facts=facts)
     if meant:
         undecided = tuple(each for each in meant if _is_undecided(each, facts))
         untold = tuple(each for each in meant if each not in undecided)
-        return MissExplanation(bindings, at, undecided=undecided, untold=untold, facts=facts)
+        return ExplainedMiss(bindings, at, undecided=undecided, untold=untold, facts=facts)
     attempts = islice(_attempts(happened, policy.conditions, bindings, at), _MOST_ATTEMPTS)
     attempt = min(attempts, key=lambda each: _distance(happened, each, at))
     nearest, activation = _bindings(attempt), _activation(attempt)
@@ -476,7 +476,7 @@ def explain_miss(
             failed.append(_failed(happened, place, part, attempt, bindings, activation, at))
         else:
             met[place] = _of_part(happened, part, items, nearest, activation)
-    return MissExplanation(bindings, at, (), {**bindings, **nearest}, activation, met, tuple(failed), facts=facts)
+    return ExplainedMiss(bindings, at, (), {**bindings, **nearest}, activation, met, tuple(failed), facts=facts)
 
 
 def _is_undecided(report: ReportedDetection, facts: DetectionFacts) -> bool:

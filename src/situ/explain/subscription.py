@@ -13,8 +13,8 @@ import msgspec
 
 from situ.event.data_reader import data_reader, read_envelope
 from situ.event.row import Row
-from situ.explain.explanation import TEXT_ONLY, Explanation
 from situ.lang.catalogue import UNKNOWN_SUBSCRIPTION
+from situ.lang.explanation import TEXT_ONLY, Explanation
 from situ.lang.expr.format import print_expression, print_literal
 from situ.lang.expr.interpret import interpret
 from situ.lang.expr.runtime import FAILURES
@@ -43,7 +43,7 @@ class FilterPart(Explanation, frozen=True, kw_only=True):
     """The attributes that it read, with their values as they are written in expressions."""
 
 
-class SubscriptionMatch(Explanation, frozen=True, kw_only=True):
+class SubscriptionMatch(Explanation, frozen=True, kw_only=True, omit_defaults=True):
     """Whether a subscription wants an event, and why."""
 
     subscription: str
@@ -112,7 +112,7 @@ def _values_read(node: Node, values: Mapping[str, Any]) -> dict[str, str]:
 # One subscription, as engines index it. The text for people is :mod:`situ.cli.render.event`.
 
 
-class SubscribedType(Explanation, frozen=True, kw_only=True):
+class SubscribedType(Explanation, frozen=True, kw_only=True, omit_defaults=True):
     """What a subscription asks of events of one type, and how they find it."""
 
     type: str

@@ -41,9 +41,9 @@ from situ.contexts.transform.steps import (
 )
 from situ.contexts.transform.transformation import Transformation, transformations
 from situ.explain.conversion import ContextConversions, LookupTables, place_text, type_text
-from situ.explain.explanation import TEXT_ONLY, Explanation
 from situ.explain.expression import describe, envelope_of
 from situ.lang.catalogue import NOT_EXECUTED
+from situ.lang.explanation import TEXT_ONLY, Explanation
 from situ.lang.expr.interpret import interpret
 from situ.lang.expr.runtime import FAILURES
 from situ.lang.expr.tree import Node
@@ -291,7 +291,7 @@ def _at(value: Any, path: Sequence[str], indices: list[int]) -> Any:
 # text for people is :mod:`situ.cli.render.transform`.
 
 
-class ConvertedValue(Explanation, frozen=True, kw_only=True):
+class ConvertedValue(Explanation, frozen=True, kw_only=True, omit_defaults=True):
     """A value of the target that a sample has."""
 
     indices: tuple[int, ...]

@@ -13,7 +13,6 @@ from situ.contexts.transform.filter_rewrite import deferred_filter, rewrite_filt
 from situ.contexts.transform.function_calls import with_rows
 from situ.contexts.transform.transformation import Transformation
 from situ.explain.conversion import ContextConversions
-from situ.explain.explanation import Explanation
 from situ.explain.expression import ExpressionOutcome, Sample, evaluate
 from situ.explain.transform import (
     ConvertedSample,
@@ -24,6 +23,7 @@ from situ.explain.transform import (
     levels,
 )
 from situ.lang.catalogue import NEVER_TRUE, UNKNOWN_NAME
+from situ.lang.explanation import Explanation
 from situ.lang.expr.format import print_expression
 from situ.lang.expr.tree import FALSE, Literal
 from situ.lang.problems import Problem, SituError, nearest
@@ -51,7 +51,7 @@ class RuleExplanation(Explanation, frozen=True, kw_only=True):
     """A place of the source for each dynamic type of the value."""
 
 
-class FilterExplanation(Explanation, frozen=True, kw_only=True):
+class FilterExplanation(Explanation, frozen=True, kw_only=True, omit_defaults=True):
     """A filter on the target of a conversion, and what it asks of root events."""
 
     type: str

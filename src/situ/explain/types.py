@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from situ.explain.explanation import Explanation
+from situ.lang.explanation import Explanation
 from situ.lang.types.json_codec import encode
 from situ.lang.types.model import (
     PRIMITIVES,

@@ -115,8 +115,6 @@ def _sign_text(literal: RelationLiteral) -> str:
 # clauses: OR nodes, or what a clause of one literal consists of; below those sequences; then relations; then the
 # aliases with their constraints. So no tree is higher than five, whatever the policy.
 
-HIGHEST = 5
-
 
 class Component(StrEnum):
     """What a node is, by what it decides."""
@@ -156,9 +154,6 @@ class LogicEdge:
     attribute: str
     event_based: bool
 
-    def __str__(self) -> str:
-        return f"{self.attribute} ({'event' if self.event_based else 'query'})"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogicNode:
@@ -170,10 +165,6 @@ class LogicNode:
     window: int = 0
     edges: tuple[LogicEdge, ...] = ()
     below: tuple[LogicNode, ...] = ()
-
-    @property
-    def height(self) -> int:
-        return 1 + max((each.height for each in self.below), default=0)
 
 
 def logic_tree(policy: Policy) -> LogicNode:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-from situ.event.instants import microseconds
+from situ.event.instants import microseconds, print_instant
 from situ.lang.catalogue import NO_TABLE_TO_FILL, TEST_FILE_UNFIT, UNKNOWN_ALIAS, UNKNOWN_POLICY
 from situ.lang.documents import (
     Document,
@@ -26,7 +26,7 @@ from situ.lang.documents import (
     to_data,
 )
 from situ.lang.problems import Location, Problem, Problems, SituError, nearest
-from situ.lang.quantities import parse_duration, parse_instant
+from situ.lang.quantities import format_duration, parse_duration, parse_instant
 from situ.lang.types.json_codec import Extra
 from situ.lang.types.lookup import EventData
 from situ.lang.types.table import Types
@@ -39,6 +39,14 @@ from situ.sources.table import Table, make_table
 # A test as data. Times are microseconds; those that a test gives as durations count from :data:`START`.
 
 START = (datetime(2000, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+_YEAR = 365 * 86_400 * 1_000_000
+
+
+def moment(time: int) -> str:
+    """As a test writes it: after its start, or as an instant."""
+    if START <= time < START + _YEAR:
+        return format_duration(timedelta(microseconds=time - START))
+    return print_instant(time)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,10 @@ from situ.cli.exits import CommandError, Exit
 from situ.cli.options import common_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from situ.cli.output import Output
-    from situ.explain.policy_match import DetectionExplanation, MissExplanation
+    from situ.explain.policy_match import ExplainedDetection, ExplainedMiss
     from situ.policies.model import Policy
     from situ.project.check import LoadedProject
     from situ.project.policy_tests import PolicyTestResult
@@ -115,11 +114,13 @@ def explain_detection(
     import asyncio
 
     from situ.cli.project import bus_of, find_run, open_project
-    from situ.cli.render.policy_match import detection_lines
+    from situ.event.instants import print_instant
     from situ.explain import detection as matches
+    from situ.explain.match_report import report_detection
+    from situ.policies.policy_tests import moment
     from situ.registry.snapshots import fetch_deployment
 
-    async def look() -> tuple[Policy, DetectionExplanation]:
+    async def look() -> tuple[Policy, ExplainedDetection]:
         live = find_run(project, output)
         async with bus_of(live, "explain") as bus:
             return await matches.detected_in_log(bus, live.path, await fetch_deployment(bus), id)
@@ -129,8 +130,8 @@ def explain_detection(
         policy, why = matches.detected_in_test(opened, _tested(opened, test), id)
     else:
         policy, why = asyncio.run(look())
-    lines = detection_lines(policy, why, _moments(test))
-    output.answer(lambda: _detection_as_json(why, lines), lambda: _shown(lines))
+    explained = report_detection(policy, why, moment if test else print_instant)
+    output.answer(explained.as_json, lambda: _shown(explained.text))
     return Exit.DONE
 
 
@@ -164,14 +165,16 @@ def explain_miss(
     import asyncio
 
     from situ.cli.project import bus_of, find_run, open_project
-    from situ.cli.render.policy_match import miss_lines
+    from situ.event.instants import print_instant
     from situ.explain import detection as matches
+    from situ.explain.match_report import report_miss
+    from situ.policies.policy_tests import moment
     from situ.registry.snapshots import fetch_deployment
 
     bindings = _bindings(bind or [])
     time = _time(at, in_test=bool(test))
 
-    async def look() -> tuple[Policy, MissExplanation]:
+    async def look() -> tuple[Policy, ExplainedMiss]:
         live = find_run(project, output)
         async with bus_of(live, "explain") as bus:
             deployment = await fetch_deployment(bus)
@@ -184,8 +187,8 @@ def explain_miss(
         why = matches.missed_in_test(opened, _tested(opened, test), asked, bindings, time)
     else:
         asked, why = asyncio.run(look())
-    lines = miss_lines(asked, why, _moments(test))
-    output.answer(lambda: _miss_as_json(asked, why, lines), lambda: _shown(lines))
+    explained = report_miss(asked, why, moment if test else print_instant)
+    output.answer(explained.as_json, lambda: _shown(explained.text))
     return Exit.NO if why.detected else Exit.DONE
 
 
@@ -220,14 +223,7 @@ def _time(text: str, *, in_test: bool) -> int:
     return microseconds(read_moment(text, "--at"))
 
 
-def _moments(test: str) -> Callable[[int], str]:
-    from situ.cli.render.policy_tests import moment
-    from situ.event.instants import print_instant
-
-    return moment if test else print_instant
-
-
-def _shown(lines: list[str]) -> Any:
+def _shown(lines: tuple[str, ...]) -> Any:
     from rich.text import Text
 
     from situ.cli.output import visible
@@ -237,64 +233,3 @@ def _shown(lines: list[str]) -> Any:
         text.highlight_regex(r"^  met:", "green")
         text.highlight_regex(r"^  not met:", "red")
         yield text
-
-
-def _detection_as_json(why: DetectionExplanation, lines: list[str]) -> Mapping[str, Any]:
-    from situ.event.instants import print_instant
-    from situ.policies.logic_tree import literal_text, part_text
-
-    found = why.detection
-    return {
-        "detection": found.id,
-        "policy": found.policy,
-        "bindings": dict(found.bindings),
-        "time": print_instant(found.time),
-        "activation": print_instant(found.activation),
-        "causes": [{"source": each.source, "id": each.id} for each in found.causes],
-        "clauses": [
-            {
-                "clause": part_text(each.part),
-                "by": " and ".join(literal_text(met.literal) for met in each.met) or None,
-                "absent": [literal_text(absent.literal) for absent in each.absent],
-            }
-            for each in why.conditions
-        ],
-        "text": lines,
-    }
-
-
-def _miss_as_json(policy: Policy, why: MissExplanation, lines: list[str]) -> Mapping[str, Any]:
-    from situ.event.instants import print_instant
-    from situ.policies.logic_tree import literal_text, part_text
-
-    return {
-        "policy": policy.name,
-        "bindings": dict(why.bindings),
-        "detected": [each.id for each in why.detected],
-        "undecided": [each.id for each in why.undecided],
-        "untold": [each.id for each in why.untold],
-        "suspended": why.facts.suspended,
-        "settled": None if why.facts.settled is None else print_instant(why.facts.settled),
-        "waits_for": why.facts.waits_for,
-        "unread": [
-            {
-                "why": each.why.value,
-                "source": each.cause.source,
-                "id": each.cause.id,
-                "time": print_instant(each.time),
-                "problem": each.problem,
-            }
-            for each in why.facts.unread
-        ],
-        "nearest": dict(why.nearest),
-        "activation": None if why.activation is None else print_instant(why.activation),
-        "failed": [
-            {
-                "clause": part_text(each.part),
-                "refuted": [literal_text(literal) for literal, _ in each.refuted],
-                "lacks": [{"literal": literal_text(lack.literal), "why": lack.why.value} for lack in each.lacks],
-            }
-            for each in why.failed
-        ],
-        "text": lines,
-    }

@@ -13,10 +13,10 @@ from rich.text import Text
 from rich.tree import Tree
 
 from situ.cli.output import visible
-from situ.cli.render.layout import table
+from situ.cli.render.layout import facts, section, table
 from situ.cli.render.text import show_problems
-from situ.explain.policy import PolicyExplanation
-from situ.policies.logic_tree import Component, LogicNode, duration_text
+from situ.explain.policy import PlanExplanation, PolicyExplanation, TreeNode
+from situ.policies.logic_tree import Component
 
 _COLOURS = {
     Component.LEAF: "",
@@ -31,39 +31,27 @@ _COLOURS = {
 
 def show_policy(explained: PolicyExplanation) -> Iterator[RenderableType]:
     """The text, then what it becomes, step by step."""
-    options = "".join(f" · {name} {value}" for name, value in explained.options)
-    yield Text.assemble((visible(explained.policy.name), "bold"), (options, "dim"))
+    options = "".join(f" · {name.replace('_', ' ')} {value}" for name, value in explained.options.as_json().items())
+    yield Text.assemble((visible(explained.name), "bold"), (options, "dim"))
     yield Text()
-    yield Text(visible(explained.policy.text).rstrip())
-    yield from _section("Normal form", _clauses(explained))
-    yield from _section("Logic tree", _tree(explained.tree))
-    yield from _section("Components", _components(explained))
-    yield from _section("Plan", _plan(explained))
+    yield Text(visible(explained.text).rstrip())
+    clauses = facts((f"{number}", " or ".join(literals)) for number, literals in enumerate(explained.clauses, 1))
+    for choice in explained.choices:
+        clauses.add_row("", Text(f"one branch in a match: {visible(choice)}", "dim"))
+    yield from section("Normal form", clauses)
+    yield from section("Logic tree", _tree(explained.tree))
+    yield from section("Components", facts(explained.components.items()))
+    yield from section("Plan", _plan(explained.plan))
     yield Text()
-    yield _leaves(explained)
+    yield _leaves(explained.plan)
     yield Text()
-    yield _operators(explained)
+    yield _operators(explained.plan)
     if explained.plan.warning is not None:
         yield Text()
         yield from show_problems([explained.plan.warning])
 
 
-def _section(title: str, content: RenderableType) -> Iterator[RenderableType]:
-    yield Text()
-    yield Text(title, "bold")
-    yield content
-
-
-def _clauses(explained: PolicyExplanation) -> Table:
-    grid = _grid()
-    for number, literals in enumerate(explained.clauses, 1):
-        grid.add_row(f"{number}", visible(" or ".join(literals)))
-    for choice in explained.choices:
-        grid.add_row("", Text(f"one branch in a match: {visible(choice)}", "dim"))
-    return grid
-
-
-def _tree(node: LogicNode) -> Tree:
+def _tree(node: TreeNode) -> Tree:
     tree = Tree(_node(node), guide_style="dim")
     waiting = [(tree, each) for each in node.below]
     while waiting:
@@ -73,60 +61,47 @@ def _tree(node: LogicNode) -> Tree:
     return tree
 
 
-def _node(node: LogicNode) -> Text:
+def _node(node: TreeNode) -> Text:
     text = Text.assemble((node.component.value, f"bold {_COLOURS[node.component]}".strip()))
     if node.component not in (Component.AND, Component.OR, Component.FOLLOWED_BY):
         text.append(f"  {visible(node.text)}")
     if node.window:
-        text.append(f"  within {duration_text(node.window)}", "dim")
+        text.append(f"  within {node.window}", "dim")
     if node.edges:
-        text.append(f"  by {', '.join(map(str, node.edges))}", "dim")
+        text.append(f"  by {', '.join(node.edges)}", "dim")
     return text
 
 
-def _components(explained: PolicyExplanation) -> Table:
-    grid = _grid()
-    for component, meaning in explained.components:
-        grid.add_row(component.value, meaning)
-    return grid
+def _plan(plan: PlanExplanation) -> Table:
+    waits = f"up to {plan.reported_after} after the last of its events, where something must stay absent"
+    return facts(
+        (
+            ("partition", f"by {plan.partition}: {plan.reason}" if plan.partition else f"one: {plan.reason}"),
+            ("reported", waits if plan.waits else "with the last of its events"),
+        )
+    )
 
 
-def _plan(explained: PolicyExplanation) -> Table:
-    plan = explained.plan
-    grid = _grid()
-    grid.add_row("partition", f"by {plan.partition}: {plan.reason}" if plan.partition else f"one: {plan.reason}")
-    waits = f"up to {duration_text(plan.wait)} after the last of its events, where something must stay absent"
-    grid.add_row("reported", waits if plan.wait else "with the last of its events")
-    return grid
-
-
-def _leaves(explained: PolicyExplanation) -> Table:
+def _leaves(plan: PlanExplanation) -> Table:
     made = table("events", "as", "where", "joined with", "divided", "kept", "shared with")
-    for each in explained.leaves:
+    for each in plan.leaves:
         made.add_row(
             visible(each.events),
             ", ".join(each.aliases),
-            visible(each.constraint),
-            visible(each.joined),
-            f"by {each.partition}" if each.partition else "to all" if explained.plan.partition else "",
-            duration_text(each.plan.kept),
+            visible(each.constraint or ""),
+            visible(each.joined or ""),
+            f"by {each.partition}" if each.partition else "to all" if plan.partition else "",
+            each.kept,
             visible(", ".join(each.shared)),
         )
     return made
 
 
-def _operators(explained: PolicyExplanation) -> Table:
+def _operators(plan: PlanExplanation) -> Table:
     made = table("component", "decides", "runs", "window")
-    for each in explained.plan.operators:
-        made.add_row(each.kind, visible(each.text), each.runs.value, duration_text(each.window) if each.window else "")
+    for each in plan.operators:
+        made.add_row(each.component, visible(each.text), each.runs.value, each.window or "")
     return made
-
-
-def _grid() -> Table:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    return grid
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -153,7 +128,7 @@ _LOOKS: dict[Component, tuple[str, str]] = {
 class _Box:
     """A node with its place: ``x`` is its middle, ``y`` its upper edge."""
 
-    node: LogicNode
+    node: TreeNode
     lines: tuple[str, ...]
     x: float
     y: float
@@ -162,7 +137,7 @@ class _Box:
     below: tuple[_Box, ...]
 
 
-def draw_tree(tree: LogicNode) -> str:
+def draw_tree(tree: TreeNode) -> str:
     """The picture, as the text of an SVG file."""
     tops = _tops(tree)
     root, right = _placed(tree, 0, _MARGIN, tops)
@@ -178,10 +153,10 @@ def draw_tree(tree: LogicNode) -> str:
     )
 
 
-def _text_of(node: LogicNode) -> tuple[str, ...]:
+def _text_of(node: TreeNode) -> tuple[str, ...]:
     head = node.component.value
     if node.window:
-        head += f" within {duration_text(node.window)}"
+        head += f" within {node.window}"
     if node.component in (Component.OR, Component.FOLLOWED_BY):
         return (head,)
     if node.component is Component.LEAF:
@@ -198,10 +173,10 @@ def _size(lines: tuple[str, ...]) -> tuple[float, float]:
     return max(map(len, lines)) * _LETTER + 2 * _PAD, len(lines) * _LINE + _PAD
 
 
-def _tops(tree: LogicNode) -> list[float]:
+def _tops(tree: TreeNode) -> list[float]:
     """Where each level begins: below the highest box of the one above. Leaves are all on the last."""
-    tallest = [0.0] * tree.height
-    for node, level in _levels(tree, 0, tree.height):
+    tallest = [0.0] * _height(tree)
+    for node, level in _levels(tree, 0, len(tallest)):
         tallest[level] = max(tallest[level], _size(_text_of(node))[1])
     tops = [float(_MARGIN)]
     for height in tallest[:-1]:
@@ -209,13 +184,17 @@ def _tops(tree: LogicNode) -> list[float]:
     return tops
 
 
-def _levels(node: LogicNode, level: int, levels: int) -> Iterator[tuple[LogicNode, int]]:
+def _height(node: TreeNode) -> int:
+    return 1 + max(map(_height, node.below), default=0)
+
+
+def _levels(node: TreeNode, level: int, levels: int) -> Iterator[tuple[TreeNode, int]]:
     yield node, levels - 1 if node.component is Component.LEAF else level
     for each in node.below:
         yield from _levels(each, level + 1, levels)
 
 
-def _placed(node: LogicNode, level: int, left: float, tops: list[float]) -> tuple[_Box, float]:
+def _placed(node: TreeNode, level: int, left: float, tops: list[float]) -> tuple[_Box, float]:
     """The box of a node that has all to the right of ``left`` for itself, and where its part of the picture ends."""
     lines = _text_of(node)
     width, height = _size(lines)
@@ -230,7 +209,7 @@ def _placed(node: LogicNode, level: int, left: float, tops: list[float]) -> tupl
         shift = (width - (right - left)) / 2 if below else 0.0
         below = [_moved(box, shift) for box in below]
         right = left + width
-    right = max(right, left + max((len(str(edge)) for edge in node.edges), default=0) * _SMALL_LETTER)
+    right = max(right, left + max((len(edge) for edge in node.edges), default=0) * _SMALL_LETTER)
     x = (below[0].x + below[-1].x) / 2 if below else (left + right) / 2
     x = min(max(x, left + width / 2), right - width / 2)
     y = tops[-1] if node.component is Component.LEAF else tops[level]
@@ -260,14 +239,15 @@ def _lines(root: _Box) -> Iterator[str]:
     for box in _boxes(root):
         for each in box.below:
             start, end = box.y + box.height, each.y
-            events = not each.node.edges or any(edge.event_based for edge in each.node.edges)
+            brought = each.node.attributes
+            events = not brought or "event" in brought.values()
             dashes = "" if events else ' stroke-dasharray="4 3"'
             turn = (start + end) / 2 if each.node.component is not Component.LEAF else end - _BETWEEN / 2
             path = f"M{box.x:.0f} {start:.0f}C{box.x:.0f} {turn:.0f} {each.x:.0f} {turn:.0f} {each.x:.0f} {end:.0f}"
             yield f'<path d="{path}" fill="none" stroke="#8c959f"{dashes}/>'
             for number, edge in enumerate(reversed(each.node.edges)):
                 y = end - 8 - number * (_LINE - 2)
-                yield _label(each.x, y, str(edge))
+                yield _label(each.x, y, edge)
 
 
 def _label(x: float, y: float, text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +12,20 @@ from rich.text import Text
 from situ.cli.output import visible
 from situ.cli.project import relative_to_here
 from situ.cli.render.text import count, show_problems
-from situ.event.instants import print_instant
-from situ.lang.quantities import format_duration
 from situ.policies.check.interactions import ChainDelay
 from situ.policies.logic_tree import duration_text
-from situ.policies.policy_tests import START, ExpectedSituation, FoundSituation, GivenEvent, VerdictLine, differences
+from situ.policies.policy_tests import (
+    ExpectedSituation,
+    FoundSituation,
+    GivenEvent,
+    VerdictLine,
+    differences,
+    moment,
+)
 from situ.project.policy_tests import PolicyTestResult
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-_YEAR = 365 * 86_400 * 1_000_000
 
 
 def show_tests(
@@ -86,13 +88,6 @@ def _found(found: FoundSituation | None, expected: ExpectedSituation | None, wro
         text.append(", " if place else "")
         text.append(visible(part), "red" if name in wrong else "")
     return text
-
-
-def moment(time: int) -> str:
-    """As a test writes it: after its start, or as an instant."""
-    if START <= time < START + _YEAR:
-        return format_duration(timedelta(microseconds=time - START))
-    return print_instant(time)
 
 
 def _delay(policy: str, delay: ChainDelay) -> str:

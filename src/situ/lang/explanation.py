@@ -1,12 +1,13 @@
 """What every explanation is: a struct whose fields are its JSON form, and what only a text for people needs.
 
-A field has the name in JSON that it has here, or that ``msgspec.field(name=...)`` gives it. One that has a default is
-left out of the JSON form while it has that value. The reference page of explanations, with their JSON Schemas, is made
-from these structs.
+A field has the name in JSON that it has here, or that ``msgspec.field(name=...)`` gives it. Left out of the JSON form
+is a field that is ``msgspec.UNSET``, and in a struct with ``omit_defaults`` one that has its default. The reference
+page of explanations and their JSON Schemas are made from these structs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from functools import cache
 from typing import Any
@@ -24,8 +25,13 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
     def as_json(self) -> dict[str, Any]:
         """The explanation as plain data, for ``--json`` and for other programs."""
+        omits = self.__struct_config__.omit_defaults
         values = ((field, getattr(self, field.name)) for field in json_fields(type(self)))
-        return {field.encode_name: _plain(value) for field, value in values if field.required or value != field.default}
+        return {
+            field.encode_name: _plain(value)
+            for field, value in values
+            if value is not msgspec.UNSET and not (omits and value == field.default)
+        }
 
 
 @cache
@@ -39,6 +45,6 @@ def _plain(value: Any) -> Any:
         return value.as_json()
     if isinstance(value, tuple | list):
         return [_plain(each) for each in value]
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
     return value.value if isinstance(value, Enum) else value

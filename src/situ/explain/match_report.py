@@ -1,4 +1,7 @@
-"""Why something was detected or was not, in lines of text."""
+"""Why something was detected or was not, as it is told: as data, with all of it in lines of text.
+
+`situ.explain.policy_match` finds it out.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,18 @@ from collections.abc import Callable, Iterator
 
 from situ.event.instants import print_instant
 from situ.explain.policy_match import (
-    DetectionExplanation,
     ExplainedAbsence,
     ExplainedCondition,
+    ExplainedDetection,
+    ExplainedMiss,
     FailedCondition,
     Lack,
     LackReason,
-    MissExplanation,
     ReportedDetection,
     UnreadEvent,
     UnreadReason,
 )
+from situ.lang.explanation import Explanation
 from situ.policies.logic_tree import duration_text, literal_text, part_text
 from situ.policies.model import Cause, ConditionPart, Disjunction, Observation, Policy, SequenceLiteral
 from situ.policies.reference import Bindings, Occurrence
@@ -27,21 +31,168 @@ Moment = Callable[[int], str]
 MET, NOT_MET = "met", "not met"
 
 
-def detection_lines(policy: Policy, why: DetectionExplanation, moment: Moment = print_instant) -> list[str]:
+class EventSource(Explanation, frozen=True, kw_only=True):
+    """An event, by who published it and the id it had."""
+
+    source: str
+    id: str
+
+
+class MetClause(Explanation, frozen=True, kw_only=True):
+    """How a clause of the policy was met."""
+
+    clause: str
+    by: str | None
+    """What occurred; null where it is met by what is absent alone."""
+    absent: tuple[str, ...]
+    """What did not occur."""
+
+
+class DetectionExplanation(Explanation, frozen=True, kw_only=True):
+    """Why a policy detected something."""
+
+    detection: str
+    policy: str
+    bindings: dict[str, str]
+    time: str
+    """When it was settled."""
+    activation: str
+    """When the last of its events happened."""
+    causes: tuple[EventSource, ...]
+    clauses: tuple[MetClause, ...]
+    text: tuple[str, ...]
+    """All of it in words, line by line."""
+
+
+class MissingPart(Explanation, frozen=True, kw_only=True):
+    """A part of a clause that was not met."""
+
+    literal: str
+    why: LackReason
+
+
+class FailedClause(Explanation, frozen=True, kw_only=True):
+    """A clause of the policy that was not met by what came nearest."""
+
+    clause: str
+    refuted: tuple[str, ...]
+    """What should have been absent, and was not."""
+    lacks: tuple[MissingPart, ...]
+
+
+class OverlookedEvent(Explanation, frozen=True, kw_only=True):
+    """An event that the policy did not look at."""
+
+    why: UnreadReason
+    source: str
+    id: str
+    time: str
+    problem: str
+    """What is wrong with a dead letter."""
+
+
+class MissExplanation(Explanation, frozen=True, kw_only=True):
+    """Why a policy did not detect something, or that it did after all."""
+
+    policy: str
+    bindings: dict[str, str]
+    detected: tuple[str, ...]
+    """Detections that there are after all; then nothing has failed."""
+    undecided: tuple[str, ...]
+    """Those that there will be if nothing more comes."""
+    untold: tuple[str, ...]
+    """Those that there would be by the policy and the tables as they are now."""
+    suspended: bool
+    settled: str | None
+    """How far the policy has decided; null if that is not known, or nothing is."""
+    waits_for: str
+    """Whom it waits for before it decides."""
+    unread: tuple[OverlookedEvent, ...]
+    nearest: dict[str, str]
+    """Whom the nearest thing to a match is about."""
+    activation: str | None
+    failed: tuple[FailedClause, ...]
+    text: tuple[str, ...]
+    """All of it in words, line by line."""
+
+
+def report_detection(policy: Policy, why: ExplainedDetection, moment: Moment = print_instant) -> DetectionExplanation:
+    """A detection, as it is told; ``moment`` says how instants read in the text."""
+    found = why.detection
+    return DetectionExplanation(
+        detection=found.id,
+        policy=found.policy,
+        bindings=dict(found.bindings),
+        time=print_instant(found.time),
+        activation=print_instant(found.activation),
+        causes=tuple(EventSource(source=each.source, id=each.id) for each in found.causes),
+        clauses=tuple(
+            MetClause(
+                clause=part_text(each.part),
+                by=" and ".join(literal_text(met.literal) for met in each.met) or None,
+                absent=tuple(literal_text(absent.literal) for absent in each.absent),
+            )
+            for each in why.conditions
+        ),
+        text=tuple(detection_lines(policy, why, moment)),
+    )
+
+
+def report_miss(policy: Policy, why: ExplainedMiss, moment: Moment = print_instant) -> MissExplanation:
+    """A miss, as it is told; ``moment`` says how instants read in the text."""
+    facts = why.facts
+    return MissExplanation(
+        policy=policy.name,
+        bindings=dict(why.bindings),
+        detected=tuple(each.id for each in why.detected),
+        undecided=tuple(each.id for each in why.undecided),
+        untold=tuple(each.id for each in why.untold),
+        suspended=facts.suspended,
+        settled=None if facts.settled is None else print_instant(facts.settled),
+        waits_for=facts.waits_for,
+        unread=tuple(
+            OverlookedEvent(
+                why=each.why,
+                source=each.cause.source,
+                id=each.cause.id,
+                time=print_instant(each.time),
+                problem=each.problem,
+            )
+            for each in facts.unread
+        ),
+        nearest=dict(why.nearest),
+        activation=None if why.activation is None else print_instant(why.activation),
+        failed=tuple(
+            FailedClause(
+                clause=part_text(each.part),
+                refuted=tuple(literal_text(literal) for literal, _ in each.refuted),
+                lacks=tuple(MissingPart(literal=literal_text(lack.literal), why=lack.why) for lack in each.lacks),
+            )
+            for each in why.failed
+        ),
+        text=tuple(miss_lines(policy, why, moment)),
+    )
+
+
+def detection_lines(policy: Policy, why: ExplainedDetection, moment: Moment = print_instant) -> list[str]:
     """A detection: whom it binds, what its events said, how each condition was met."""
     return list(_Telling(policy, moment).detection(why))
 
 
-def miss_lines(policy: Policy, why: MissExplanation, moment: Moment = print_instant) -> list[str]:
+def miss_lines(policy: Policy, why: ExplainedMiss, moment: Moment = print_instant) -> list[str]:
     """A miss: the nearest thing to a match, and what failed in it."""
     return list(_Telling(policy, moment).miss(why))
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The words.
 
 
 class _Telling:
     def __init__(self, policy: Policy, moment: Moment) -> None:
         self.policy, self.moment = policy, moment
 
-    def detection(self, why: DetectionExplanation) -> Iterator[str]:
+    def detection(self, why: ExplainedDetection) -> Iterator[str]:
         found = why.detection
         yield f"{found.policy}: {_identities(dict(found.bindings))}"
         yield f"  detection {found.id}"
@@ -56,7 +207,7 @@ class _Telling:
         for explained in why.conditions:
             yield from self._met(explained)
 
-    def miss(self, why: MissExplanation) -> Iterator[str]:
+    def miss(self, why: ExplainedMiss) -> Iterator[str]:
         asked = _identities(why.bindings) or "anything"
         yield f"{self.policy.name}: {asked} around {self.moment(why.at)}"
         for found in why.detected:
@@ -79,7 +230,7 @@ class _Telling:
             else:
                 yield f"  not judged: {self._part(part)}"
 
-    def _facts(self, why: MissExplanation) -> Iterator[str]:
+    def _facts(self, why: ExplainedMiss) -> Iterator[str]:
         """What detection itself came to."""
         facts = why.facts
         if facts.suspended:
