@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.volume import PROFILE
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -29,13 +31,13 @@ settings.register_profile(
     "ci",
     derandomize=True,
     deadline=None,
-    max_examples=100,
+    max_examples=25,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(
     "soak", deadline=None, max_examples=10_000, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+settings.load_profile(PROFILE)
 
 # Tests start Java often and keep it busy for seconds only: what the second compiler would gain, it never earns back.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
@@ -52,10 +54,15 @@ def spark() -> Iterator[SparkSession]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what uses the session, so that `-m "not spark"` is the quick half of the tests; put the longest first."""
+    """Mark what uses the session, so that `-m "not spark"` is the quick half of the tests; put the longest first.
+
+    In a soak every test of hypothesis is a long one: the profile gives it hundreds of times the examples.
+    """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+        if PROFILE == "soak" and getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.soak)
     order = {name: number for number, name in enumerate(dict.fromkeys(map(_path, items)))}
     items.sort(key=lambda item: (_FIRST.get(group_of(_path(item)), len(_FIRST)), order[_path(item)]))
 

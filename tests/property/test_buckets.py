@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from situ.policies.reference import detect
 from tests.buckets import found_in_buckets
 from tests.situations import generate
+from tests.volume import seeds
 
 
 def hold_equal(seeds: range, folder: Path) -> None:
@@ -21,10 +20,6 @@ def hold_equal(seeds: range, folder: Path) -> None:
     assert some > len(seeds) / 4
 
 
-def test_buckets_find_what_policies_mean(tmp_path: Path) -> None:
-    hold_equal(range(5000, 5120), tmp_path)
-
-
-@pytest.mark.soak
-def test_buckets_find_what_policies_mean_at_length(tmp_path: Path) -> None:
-    hold_equal(range(20_000, 30_000), tmp_path)
+@seeds(range(5000, 5030), range(20_000, 30_000))
+def test_buckets_find_what_policies_mean(tmp_path: Path, seeds: range) -> None:
+    hold_equal(seeds, tmp_path)

@@ -26,6 +26,7 @@ from situ.quality.negotiation.inputs_and_effects import (
     Revoking,
 )
 from tests.negotiating import Host, can, expects
+from tests.volume import cases
 
 FLOORS = (5.0, 10.0, 20.0, 30.0, 40.0)
 MOST = 64.0
@@ -173,9 +174,10 @@ SHOWN = (86, 124, 195, 209, 271, 420, 447, 532, 672)
 """Worlds in which a publisher did less by itself than before, or a plan paid with what nobody was to save."""
 
 
+@cases(12, 60)
 @pytest.mark.parametrize("start", [0, 1, 2, 3])
-def test_what_is_in_force_stays_within_the_budget(start: int) -> None:
-    for seed in (*range(start, 60, 4), *SHOWN[start::4]):
+def test_what_is_in_force_stays_within_the_budget(start: int, cases: int) -> None:
+    for seed in (*range(start, cases, 4), *SHOWN[start::4]):
         world = World(seed)
         for number in range(30):
             own = dict(world.own)
@@ -186,9 +188,10 @@ def test_what_is_in_force_stays_within_the_budget(start: int) -> None:
                 world.host.pass_time(700)
 
 
-def test_nobody_is_declined_for_a_budget_that_is_enough() -> None:
+@cases(15, 60)
+def test_nobody_is_declined_for_a_budget_that_is_enough(cases: int) -> None:
     declined = 0
-    for seed in range(60):
+    for seed in range(cases):
         world = World(seed)
         for number in range(30):
             world.happen(number)
@@ -204,7 +207,7 @@ def test_nobody_is_declined_for_a_budget_that_is_enough() -> None:
             assert budget is not None
             assert extra is not None
             assert world.in_force(type) + extra > Fraction(budget), (seed, id)
-    assert declined > 20
+    assert declined > cases / 3
 
 
 @pytest.mark.parametrize("name", BUILT_IN_STRATEGIES)

@@ -11,8 +11,6 @@ import json
 import random
 from pathlib import Path
 
-import pytest
-
 from situ.event.row import Row
 from situ.model.deployment import Deployment
 from situ.policies.enrichment.instances import InstanceColumns
@@ -21,8 +19,7 @@ from situ.stages.detect.progress import DetectionProgress, last_of
 from situ.stages.detect.situation_events import PolicyMessage, situation_messages
 from situ.stages.detect.step import States, decide, work, work_rows
 from tests.policy_chains import INSTANCES, SECOND, START, Chain, Told, expected, generate, published_in, row_of, told_of
-
-SHORT, LONG = 25, 2000
+from tests.volume import seeds
 
 
 class Loop:
@@ -127,10 +124,6 @@ def check(seeds: range, folder: Path) -> None:
     assert found > 10 * len(seeds), "too little came of it to show anything"
 
 
-def test_nothing_that_policies_publish_is_late_for_others(tmp_path: Path) -> None:
-    check(range(SHORT), tmp_path)
-
-
-@pytest.mark.soak
-def test_nothing_is_late_in_thousands_of_chains(tmp_path: Path) -> None:
-    check(range(SHORT, LONG), tmp_path)
+@seeds(range(6), range(2_000))
+def test_nothing_that_policies_publish_is_late_for_others(tmp_path: Path, seeds: range) -> None:
+    check(seeds, tmp_path)

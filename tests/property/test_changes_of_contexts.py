@@ -6,8 +6,6 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-import pytest
-
 from situ.contexts.compatibility import changed_event_types
 from situ.contexts.model import IDENTITY, KEEP, Context, Conversion, Direction, Expression, Pattern, Rule
 from situ.contexts.patterns import Traversal
@@ -24,6 +22,7 @@ from situ.lang.types.table import Types
 from tests.property.test_resolution import World, worlds
 from tests.property.test_transformation import outcome
 from tests.transformations import ENVELOPE, Case, CaseGenerator, generated_case, make_attributes
+from tests.volume import seeds
 
 
 def chain_of(context: Context) -> Contexts:
@@ -93,15 +92,11 @@ def resolved_alike(seeds: range) -> tuple[int, int, int]:
     return changes, would, seen
 
 
-def test_new_rules_above_convert_nothing_below() -> None:
-    changes, would, seen = resolved_alike(range(60))
+@seeds(range(20), range(1_000, 6_000))
+def test_new_rules_above_convert_nothing_below(seeds: range) -> None:
+    changes, would, seen = resolved_alike(seeds)
     assert would > changes / 10
-    assert seen > 2
-
-
-@pytest.mark.soak
-def test_new_rules_above_convert_nothing_below_at_length() -> None:
-    resolved_alike(range(1_000, 6_000))
+    assert seen > len(seeds) / 30
 
 
 # ── what comes out ────────────────────────────────────────────────────────────────────────────────
@@ -130,10 +125,11 @@ def augmentations(seeds: range) -> Iterator[tuple[int, Contexts, Contexts, str]]
         yield seed, old, augmented(old, id, drawn), id
 
 
-def test_what_comes_out_below_is_what_came_out_before() -> None:
+@seeds(range(60), range(250))
+def test_what_comes_out_below_is_what_came_out_before(seeds: range) -> None:
     """Without the rules put in it would not be, now and then."""
     would, kept_in = 0, 0
-    for seed, old, new, id in augmentations(range(250)):
+    for seed, old, new, id in augmentations(seeds):
         after, kept = keep_below(old, new, {id})
         kept_in += bool(kept)
         for each in after:
@@ -146,13 +142,14 @@ def test_what_comes_out_below_is_what_came_out_before() -> None:
                 found = transformations(each, direction, Problems())
                 assert {name: way.node for name, way in found.items()} == {name: way.node for name, way in was.items()}
             would += changed_event_types(before, new.by_id[each.id]) != ()
-    assert would > 10
+    assert would > len(seeds) / 25
     assert kept_in >= would
 
 
-def test_rules_put_in_tell_what_they_are_against() -> None:
+@seeds(range(30), range(100))
+def test_rules_put_in_tell_what_they_are_against(seeds: range) -> None:
     found: list[KeepRule] = []
-    for _, old, new, id in augmentations(range(100)):
+    for _, old, new, id in augmentations(seeds):
         found += keep_below(old, new, {id})[1]
     assert all(each.rule.kept and each.rule.pattern == each.against.pattern for each in found)
     assert any("->" in each.instead for each in found)
@@ -213,10 +210,11 @@ def replaced(root: Context, struct: Struct, extra: str) -> tuple[Context, Contex
     return base, with_mappings(former)
 
 
-def test_contexts_that_know_the_old_type_get_what_they_got() -> None:
+@seeds(range(60), range(220))
+def test_contexts_that_know_the_old_type_get_what_they_got(seeds: range) -> None:
     """Also if what replaced it is replaced again; and what is new is there for those who know it."""
     compared = 0
-    for seed, case, struct in replacements(range(220)):
+    for seed, case, struct in replacements(seeds):
         root = case.context.root
         base, former = replaced(root, struct, "y")
         newer = base.types.types[struct.name]
@@ -246,4 +244,4 @@ def test_contexts_that_know_the_old_type_get_what_they_got() -> None:
                 found = outcome(Converter(new[name]).data, ENVELOPE, forth)
                 assert found == expected, (seed, name, data, forth)
                 compared += forth != data
-    assert compared > 50
+    assert compared > len(seeds) / 5

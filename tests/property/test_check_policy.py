@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from situ.lang.expr.emit.python import compile_test
@@ -81,7 +81,6 @@ policies = st.one_of(
 
 
 @given(policies)
-@settings(deadline=None)
 def test_policies_are_checked_or_refused_with_places(text: str) -> None:
     policy, problems = domains.checked(text, BUILDING)
     assert (policy is None) == any(problem.is_error for problem in problems)

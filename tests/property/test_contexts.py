@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from situ.contexts.check import check_contexts
 from situ.contexts.load import contexts_from_json
 from situ.lang.problems import Problems, Severity
 from tests.context_files import LOGISTICS, SOURCES, load
+from tests.volume import examples
 
 
 class Seed(NamedTuple):
@@ -75,7 +76,7 @@ def test_without_faults_nothing_is_said() -> None:
 
 
 @given(st.sets(st.sampled_from(SEEDS)), st.sets(st.sampled_from(sorted(OTHERS))))
-@settings(max_examples=60, deadline=None)
+@examples(20, 2_000)
 def test_all_faults_are_found_whichever_come_together(seeds: set[Seed], others: set[str]) -> None:
     files = dict(LOGISTICS)
     for seed in seeds:
@@ -90,7 +91,7 @@ NAMES = st.sampled_from(["a", "b", "c.d", "e-1", "f_2"])
 
 
 @given(st.lists(st.tuples(NAMES, st.integers(0, 5), st.booleans(), st.permutations(range(4))), max_size=5))
-@settings(max_examples=40, deadline=None)
+@examples(15, 2_000)
 def test_the_canonical_form_reads_back(drawn: list[tuple[str, int, bool, list[int]]]) -> None:
     """Contexts below each other, with parts of all kinds in any order."""
     rules = [

@@ -1,6 +1,6 @@
 """Strategies decide what going through all plans decides; nobody is harmed; no bound is violated.
 
-Some hundreds of generated problems of every kind in every run, twenty thousand in `make soak`.
+A hundred generated problems of every kind in every run, twenty thousand in `make soak`.
 """
 
 from __future__ import annotations
@@ -26,16 +26,13 @@ from situ.quality.model.allocation_problem import STAY, AllocationPlan, Allocati
 from situ.quality.model.declarations import Strategy
 from tests import plans
 from tests.plans import Kind, make_problem
+from tests.volume import cases
 
-NORMAL, LONG = 400, 20_000
+NORMAL, LONG = 100, 20_000
 WEIGHED = ("cheapest", "utility", "fairness")
 
 
-def many(normal: int = NORMAL) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("cases", [normal, pytest.param(LONG, marks=pytest.mark.soak)])
-
-
-@many()
+@cases(NORMAL, LONG)
 @pytest.mark.parametrize("name", WEIGHED)
 def test_a_small_problem_is_decided_as_by_going_through_all_plans(name: str, cases: int) -> None:
     moved = 0
@@ -49,7 +46,7 @@ def test_a_small_problem_is_decided_as_by_going_through_all_plans(name: str, cas
     assert moved > cases / 4
 
 
-@many(2_000)
+@cases(500, LONG)
 def test_pareto_decides_one_at_a_time_as_it_is_written(cases: int) -> None:
     moved = declined = 0
     for seed in range(cases):
@@ -65,7 +62,7 @@ def test_pareto_decides_one_at_a_time_as_it_is_written(cases: int) -> None:
     assert declined > cases / 20
 
 
-@many(1_000)
+@cases(250, LONG)
 def test_pareto_decides_the_same_from_what_is_kept(cases: int) -> None:
     """And needs to be told of nobody but those that are decided on."""
     parted = 0
@@ -94,18 +91,19 @@ class Unlisted(dict[str, frozenset[str]]):
     keys = values = items = __iter__  # type: ignore[assignment]
 
 
+@cases(NORMAL, LONG)
 @pytest.mark.parametrize("ahead", [1, 3])
-def test_it_does_not_matter_how_far_pareto_looks_ahead(ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    problems = [make_problem(280_000 + seed, Kind(expectations=8)) for seed in range(NORMAL)]
+def test_it_does_not_matter_how_far_pareto_looks_ahead(ahead: int, monkeypatch: pytest.MonkeyPatch, cases: int) -> None:
+    problems = [make_problem(280_000 + seed, Kind(expectations=8)) for seed in range(cases)]
     kept = [replace(each, standing=standing_of(each)) for each in problems]
     far = [BUILT_IN_STRATEGIES["pareto"](each) for each in (*problems, *kept)]
     monkeypatch.setattr(turns, "_AHEAD", ahead)
     for seed, (each, expected) in enumerate(zip((*problems, *kept), far, strict=True)):
         assert BUILT_IN_STRATEGIES["pareto"](each) == expected, seed
-    assert sum(bool(each.targets) for each in far) > NORMAL / 4
+    assert sum(bool(each.targets) for each in far) > cases / 4
 
 
-@many(100)
+@cases(25, LONG)
 def test_what_a_look_decides_is_what_going_through_candidates_decides(
     cases: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,7 +145,7 @@ def standing_of(problem: AllocationProblem) -> MatchIndex:
     return standing
 
 
-@many()
+@cases(NORMAL, LONG)
 @pytest.mark.parametrize("name", BUILT_IN_STRATEGIES)
 def test_a_plan_says_who_is_served_by_what(name: str, cases: int) -> None:
     for seed in range(cases):
@@ -193,7 +191,7 @@ def check_target(problem: AllocationProblem, id: str, plan: AllocationPlan, seed
     assert target.mode in {each.mode for each in claims}, seed
 
 
-@many()
+@cases(NORMAL, LONG)
 @pytest.mark.parametrize("name", BUILT_IN_STRATEGIES)
 def test_nobody_is_harmed_without_modes_nor_where_that_is_forbidden(name: str, cases: int) -> None:
     for seed in range(cases):
@@ -211,7 +209,7 @@ def test_somebody_may_be_harmed_where_nothing_forbids_it() -> None:
     assert any(plans.harms(each, BUILT_IN_STRATEGIES["utility"](each).targets) for each in bare)
 
 
-@many(200)
+@cases(50, LONG)
 @pytest.mark.parametrize("name", BUILT_IN_STRATEGIES)
 def test_the_order_of_what_goes_in_does_not_matter(name: str, cases: int) -> None:
     for seed in range(cases):
@@ -228,7 +226,7 @@ def by_greedy(name: str, problem: AllocationProblem, monkeypatch: pytest.MonkeyP
         return BUILT_IN_STRATEGIES[name](problem)
 
 
-@many()
+@cases(NORMAL, LONG)
 @pytest.mark.parametrize("name", ["cheapest", "utility"])
 def test_greedy_keeps_its_bound_without_modes(name: str, cases: int, monkeypatch: pytest.MonkeyPatch) -> None:
     kind = Kind(modes=False, falling=False, several=False, alternatives=False, dear=True, expectations=12)
@@ -246,7 +244,7 @@ def test_greedy_keeps_its_bound_without_modes(name: str, cases: int, monkeypatch
     assert worse, "where greedy finds the best each time its bound is not tested"
 
 
-@many()
+@cases(NORMAL, LONG)
 @pytest.mark.parametrize("name", ["cheapest", "utility"])
 def test_greedy_keeps_its_bound_with_modes(name: str, cases: int, monkeypatch: pytest.MonkeyPatch) -> None:
     kind = Kind(several=False, dear=True, expectations=12)
@@ -261,7 +259,7 @@ def test_greedy_keeps_its_bound_with_modes(name: str, cases: int, monkeypatch: p
     assert bounded > cases / 8
 
 
-@many()
+@cases(NORMAL, LONG)
 @pytest.mark.parametrize("name", WEIGHED)
 def test_greedy_violates_nothing_whatever_the_problem(name: str, cases: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exact, "MOST_PLANS", 0)
@@ -273,7 +271,7 @@ def test_greedy_violates_nothing_whatever_the_problem(name: str, cases: int, mon
         check_plan(problem, plan, seed)
 
 
-@many()
+@cases(NORMAL, LONG)
 @pytest.mark.parametrize("name", WEIGHED)
 def test_what_is_weighed_nearby_is_what_is_weighed_as_a_whole(
     name: str, cases: int, monkeypatch: pytest.MonkeyPatch
@@ -324,7 +322,7 @@ def value_of(name: str, problem: AllocationProblem, targets: plans.Targets) -> F
     return Fraction(plans.served(problem, targets)) if name == "cheapest" else plans.usefulness(problem, targets)
 
 
-@many(1_000)
+@cases(250, LONG)
 def test_project_selection_finds_what_branch_and_bound_finds(cases: int) -> None:
     kind = Kind(modes=False, several=False, budget=False, profiles=1, expectations=6, alternatives=False)
     selected = 0

@@ -17,6 +17,7 @@ from situ.policies.model import InstancesByConcept, Observation
 from situ.policies.ontology.model import Ontology
 from situ.policies.plan import Leaf, leaves_of, relations_of
 from tests.situations import ONTOLOGY, generate, leaf_rows, policy, read_rows, saw
+from tests.volume import cases, seeds
 
 
 def observed(enrichment: Enrichment, observations: Iterable[Observation]) -> list[PushObservations]:
@@ -83,17 +84,14 @@ def hold_equal(seeds: range, together: int) -> int:
     return number
 
 
-def test_rows_of_leaves_equal_those_found_one_by_one() -> None:
-    assert hold_equal(range(120), 1) > 1000
+@seeds(range(30), range(10_000, 20_000))
+def test_rows_of_leaves_equal_those_found_one_by_one(seeds: range) -> None:
+    assert hold_equal(seeds, 1) > 8 * len(seeds)
 
 
-def test_policies_that_share_leaves_get_the_same_rows() -> None:
-    assert hold_equal(range(1000, 1036), 12) > 1000
-
-
-@pytest.mark.soak
-def test_rows_of_leaves_equal_those_found_one_by_one_at_length() -> None:
-    hold_equal(range(10_000, 20_000), 4)
+@seeds(range(1000, 1009), range(10_000, 20_000))
+def test_policies_that_share_leaves_get_the_same_rows(seeds: range) -> None:
+    assert hold_equal(seeds, 12) > 27 * len(seeds)
 
 
 RELATIONS = (
@@ -107,11 +105,12 @@ RELATIONS = (
 )
 
 
+@cases(75, 300)
 @pytest.mark.parametrize("text", RELATIONS)
 @pytest.mark.parametrize("constraints", [("", ""), (" (level > 1)", ""), (" (NOT boss IS NULL)", " (limit < 15)")])
-def test_many_instances_are_found_by_an_index(text: str, constraints: tuple[str, str]) -> None:
+def test_many_instances_are_found_by_an_index(text: str, constraints: tuple[str, str], cases: int) -> None:
     dice = random.Random(f"{text} {constraints}")
-    instances, observations = many(dice)
+    instances, observations = many(dice, cases)
     made = policy(f"thing A{constraints[0]}, place R{constraints[1]}", text.format(a="A", r="R"))
     [leaf] = leaves_in(made)
     found = enriched([leaf], observations, instances)
@@ -120,7 +119,7 @@ def test_many_instances_are_found_by_an_index(text: str, constraints: tuple[str,
     assert list(read_rows(leaf, found.rows[leaf])) == list(read_rows(leaf, expected))
 
 
-def many(dice: random.Random) -> tuple[Mapping[str, Mapping[str, Mapping[str, Any]]], list[Observation]]:
+def many(dice: random.Random, events: int) -> tuple[Mapping[str, Mapping[str, Mapping[str, Any]]], list[Observation]]:
     def lacking(values: dict[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in values.items() if dice.random() < 0.9}
 
@@ -136,7 +135,7 @@ def many(dice: random.Random) -> tuple[Mapping[str, Mapping[str, Mapping[str, An
         for number in range(30)
     }
     seen = []
-    for number in range(300):
+    for number in range(events):
         identity = str(dice.randrange(35))
         position = {"x": dice.choice((dice.uniform(-9, 60), 1e300)), "y": dice.uniform(-9, 60)}
         for attribute, value in (

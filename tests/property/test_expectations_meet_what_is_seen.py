@@ -10,8 +10,6 @@ import random
 from collections import Counter
 from itertools import chain, combinations
 
-import pytest
-
 from situ.lang.expr.tree import FALSE, TRUE
 from situ.lang.tags import TagSet
 from situ.lang.types.model import Struct
@@ -22,6 +20,7 @@ from situ.scopes.graph import ScopeGraph
 from tests.oracles.visibility import visible
 from tests.property.test_seeing import make_deployment
 from tests.scopes import FILTERS, TYPES, Passed, make_graph, make_tags
+from tests.volume import cases
 
 MOST_FILTERS = 8
 
@@ -67,7 +66,7 @@ def meant(deployment: Deployment, wanted: Subscription) -> dict[str, str] | None
     return found
 
 
-@pytest.mark.parametrize("cases", [400, pytest.param(20_000, marks=pytest.mark.soak)])
+@cases(400, 20_000)
 def test_a_publisher_matters_where_it_is_always_seen(cases: int) -> None:
     kinds: Counter[str] = Counter()
     seed = 0

@@ -5,12 +5,11 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 
-import pytest
-
 from situ.scopes.explanation import DimensionCase, DimensionExplanation, RootEvent, explain_visibility
 from situ.scopes.graph import ScopeGraph
 from tests.oracles.visibility import visible
 from tests.scopes import World, worlds
+from tests.volume import cases
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +66,6 @@ def judge(world: World) -> int:
     return helped
 
 
-@pytest.mark.parametrize("cases", [1_000, pytest.param(20_000, marks=pytest.mark.soak)])
+@cases(300, 20_000)
 def test_what_is_explained_is_what_the_rules_say(cases: int) -> None:
     assert sum(judge(world) for world in worlds(cases, start=30_000)) > cases / 50

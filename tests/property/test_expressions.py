@@ -6,8 +6,6 @@ import math
 import random
 from typing import Any
 
-import pytest
-
 from situ.lang.expr.checker.check import check
 from situ.lang.expr.emit.python import compile_test, compile_value
 from situ.lang.expr.format import print_expression
@@ -17,6 +15,7 @@ from situ.lang.expr.simplify import simplify
 from situ.lang.expr.tree import Compare, Literal, Node, Read, walk
 from situ.lang.types.model import BOOLEAN, DOUBLE, ListOf, Struct, plain
 from tests.expressions import ROW, Generator, make_row, row_scope
+from tests.volume import cases, seeds
 
 FAILED = "failed"
 
@@ -64,22 +63,20 @@ def hold_equal(seeds: range, rows: int, *, strange: bool = False) -> None:
                 assert holds == FAILED or bool(holds) == (expected is True), (text, row, tested.source)
 
 
-def test_python_and_simplified_equal_the_reference() -> None:
-    hold_equal(range(1500), 8)
+@seeds(range(375), range(100_000, 125_000))
+def test_python_and_simplified_equal_the_reference(seeds: range) -> None:
+    hold_equal(seeds, 8)
 
 
-def test_doubles_that_nobody_checked_may_be_anything() -> None:
-    hold_equal(range(50_000, 50_600), 8, strange=True)
+@seeds(range(50_000, 50_150), range(50_000, 50_600))
+def test_doubles_that_nobody_checked_may_be_anything(seeds: range) -> None:
+    hold_equal(seeds, 8, strange=True)
 
 
-@pytest.mark.soak
-def test_python_and_simplified_equal_the_reference_at_length() -> None:
-    hold_equal(range(100_000, 125_000), 8)
-
-
-def test_printed_text_reads_back_as_the_same_tree() -> None:
+@seeds(range(3000, 3375), range(3000, 4500))
+def test_printed_text_reads_back_as_the_same_tree(seeds: range) -> None:
     scope = row_scope()
-    for text, node in generated(range(3000, 4500)):
+    for text, node in generated(seeds):
         printed = print_expression(node)
         assert check(printed, scope).node == node, (text, printed)
         simpler = simplify(node)
@@ -104,11 +101,12 @@ def neighbours(value: float) -> list[float]:
     return [number for number in near if math.isfinite(number)]
 
 
-def test_thresholds_are_exact_to_the_neighbouring_double() -> None:
+@cases(1_000, 4_000)
+def test_thresholds_are_exact_to_the_neighbouring_double(cases: int) -> None:
     """Where the simplified form compares with a constant, original and simplified agree at it and right beside it."""
     scope = row_scope()
     solved = 0
-    for seed in range(4000):
+    for seed in range(cases):
         generator = Generator(seed)
         text = f"{generator._linear()} {generator._op()} {generator._double_literal()}"
         node = check(text, scope).tree()
@@ -133,13 +131,14 @@ def test_thresholds_are_exact_to_the_neighbouring_double() -> None:
                 print_expression(simpler),
                 point,
             )
-    assert solved > 3000
+    assert solved > 0.75 * cases
 
 
-def test_every_attribute_kind_is_generated() -> None:
+@seeds(range(375), range(1500))
+def test_every_attribute_kind_is_generated(seeds: range) -> None:
     used = {
         part.path[0]
-        for _, node in generated(range(1500))
+        for _, node in generated(seeds)
         for part in walk(node)
         if isinstance(part, Read) and part.variable == "data"
     }

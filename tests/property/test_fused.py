@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
-import pytest
 
 from situ.contexts.model import Direction
 from situ.contexts.transform.columns import in_columns
@@ -22,6 +21,7 @@ from situ.lang.problems import Problems, SituError
 from situ.lang.types.json_codec import decode, encode
 from tests.context_files import fused_transformations
 from tests.transformations import ENVELOPE, generated_pair, laid_out, make_attributes, make_struct
+from tests.volume import seeds
 
 
 def ways(seeds: range) -> Iterator[tuple[int, FusedTransformation]]:
@@ -80,18 +80,15 @@ def hold_equal(seeds: range, number: int) -> None:
     assert 0 < failed < seen / 2
 
 
-def test_fused_transformations_equal_one_after_the_other() -> None:
-    hold_equal(range(300), 4)
+@seeds(range(60), range(20_000, 30_000))
+def test_fused_transformations_equal_one_after_the_other(seeds: range) -> None:
+    hold_equal(seeds, 6)
 
 
-@pytest.mark.soak
-def test_fused_transformations_equal_one_after_the_other_at_length() -> None:
-    hold_equal(range(20_000, 30_000), 6)
-
-
-def test_over_columns_they_give_the_same() -> None:
+@seeds(range(40), range(150))
+def test_over_columns_they_give_the_same(seeds: range) -> None:
     written = 0
-    for seed, way in ways(range(150)):
+    for seed, way in ways(seeds):
         node, converter = in_columns(way.transformation), FusedConverter(way)
         with suppress(SituError):  # what Spark cannot compute exactly it is not asked to
             written += bool(emit_spark(node).value)
@@ -101,4 +98,4 @@ def test_over_columns_they_give_the_same() -> None:
             values = {"event": ENVELOPE, "data": laid_out(data, way.source, way.types)}
             expected = laid_out(outcome(converter.data, ENVELOPE, data), way.target, way.targets)
             assert outcome(interpret, node, values) == expected, (seed, way.source.name, data)
-    assert written > 50
+    assert written > len(seeds) / 3

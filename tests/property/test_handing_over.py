@@ -8,8 +8,6 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-import pytest
-
 from situ.bus.memory import MemoryBus
 from situ.client.events import read_events
 from situ.event.lines import encode_rows
@@ -29,6 +27,7 @@ from situ.stages.root_log import read_lines
 from tests.oracles.visibility import visible
 from tests.property.test_seeing import expected, make_deployment, make_row, stamped
 from tests.scopes import changed, make_graph, make_tags
+from tests.volume import seeds
 
 EPOCHS = (1, 2, 3, 4)
 
@@ -109,7 +108,7 @@ def readers(deployment: Deployment, message: Message) -> Iterable[str]:
     return [id for id, each in deployment.subscriptions.items() if group_of(each) == group]
 
 
-@pytest.mark.parametrize("seeds", [range(40), pytest.param(range(1_000, 3_000), marks=pytest.mark.soak)])
+@seeds(range(10), range(1_000, 3_000))
 def test_what_waits_is_handed_over_if_it_is_visible_in_both_epochs(seeds: range) -> None:
     async def main() -> tuple[int, int]:
         found = [await hand_over(seed) for seed in seeds]
@@ -120,7 +119,7 @@ def test_what_waits_is_handed_over_if_it_is_visible_in_both_epochs(seeds: range)
     assert withheld > len(seeds), "scopes narrowed, and what waited was withheld"
 
 
-@pytest.mark.parametrize("seeds", [range(60), pytest.param(range(1_000, 3_000), marks=pytest.mark.soak)])
+@seeds(range(15), range(1_000, 3_000))
 def test_what_is_routed_later_waits_if_it_was_visible_when_it_was_stamped(seeds: range) -> None:
     """Whoever hands it over decides by the scopes in force then. Who gets it at once must see it now."""
     waits = hidden = 0

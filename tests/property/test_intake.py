@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
-import pytest
 
 from situ.event import CloudEvent, JsonLimits, RefusedEvent, accept, check_time, decode_batch, decode_event
 from situ.event.cloudevents import to_attributes
@@ -43,6 +42,7 @@ from situ.lang.types.model import (
 from situ.lang.types.table import Types
 from situ.stages.decode import EventDecoder
 from tests.oracles.arrow_rows import arrow_to_rows, rows_to_arrow
+from tests.volume import seeds
 
 SINGLE: tuple[Type, ...] = (
     BOOLEAN,
@@ -310,10 +310,10 @@ def compare(found: list[Row | BadRow], expected: list[Any], body: bytes) -> None
         assert repr(json.loads(row.data)) == repr(json.loads(json.dumps(data))), (row, body)
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_intake_is_the_reference(part: int) -> None:
+@seeds(range(60), *(range(start, start + 60) for start in range(0, 240, 60)))
+def test_intake_is_the_reference(seeds: range) -> None:
     cases = fast = bare = 0
-    for seed in range(part * 60, part * 60 + 60):
+    for seed in seeds:
         make = Generator(seed)
         types = make.types()
         extra = make.dice.choice(("drop", "drop", "keep", "reject"))
@@ -339,11 +339,11 @@ def _written(row: Row | BadRow) -> Row | BadRow:
     return row
 
 
-@pytest.mark.parametrize("part", range(2))
-def test_each_event_alone_is_the_same_fast_and_slow(part: int) -> None:
+@seeds(range(1000, 1050), range(1000, 1200))
+def test_each_event_alone_is_the_same_fast_and_slow(seeds: range) -> None:
     """What the fast way accepts the slow way accepts, with equal rows to the last byte."""
     accepted = 0
-    for seed in range(1000 + part * 100, 1100 + part * 100):
+    for seed in seeds:
         make = Generator(seed)
         types = make.types()
         intake = EventDecoder(types, extra="drop", ahead=AHEAD, limit=LIMIT)
@@ -353,12 +353,13 @@ def test_each_event_alone_is_the_same_fast_and_slow(part: int) -> None:
             found = intake._event(line, ORIGIN, 2)
             assert found == judged, line
             accepted += isinstance(found, Row)
-    assert accepted > 1500
+    assert accepted > 15 * len(seeds)
 
 
-def test_filters_read_the_same_from_structs_and_from_texts() -> None:
+@seeds(range(20), range(60))
+def test_filters_read_the_same_from_structs_and_from_texts(seeds: range) -> None:
     at_hand = 0
-    for seed in range(60):
+    for seed in seeds:
         make = Generator(seed)
         types = make.types()
         intake = EventDecoder(types, extra="keep", ahead=AHEAD, limit=LIMIT)
@@ -374,7 +375,7 @@ def test_filters_read_the_same_from_structs_and_from_texts() -> None:
                 without_text = msgspec.structs.replace(row, data=b"")
                 with suppress(msgspec.DecodeError):
                     at_hand += bool(row_reader(type, names, types)(without_text))
-    assert at_hand > 100
+    assert at_hand > 2 * len(seeds)
 
 
 def test_lines_and_arrow_read_back() -> None:

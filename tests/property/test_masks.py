@@ -21,6 +21,7 @@ from situ.lang.expr.tree import Node
 from situ.lang.types.model import BOX, DOUBLE, POINT, POLYGON, STRING, Attribute, Struct, geographic
 from situ.lang.units import NO_UNIT
 from tests.expressions import ROW, UNITS, Generator, M, make_row, row_scope
+from tests.volume import seeds
 
 Rows = Sequence[Mapping[str, Any]]
 GEO_POINT, GEO_BOX, GEO_POLYGON = geographic(UNITS.parse("deg"))
@@ -81,17 +82,14 @@ def hold_generated(seeds: range, rows: int, *, strange: bool = False) -> None:
     assert checked_ones > 0.85 * len(seeds)
 
 
-def test_masks_equal_tests() -> None:
-    hold_generated(range(300), 12)
+@seeds(range(75), range(100_000, 115_000))
+def test_masks_equal_tests(seeds: range) -> None:
+    hold_generated(seeds, 16)
 
 
-def test_masks_of_doubles_that_nobody_checked() -> None:
-    hold_generated(range(50_000, 50_150), 12, strange=True)
-
-
-@pytest.mark.soak
-def test_masks_equal_tests_at_length() -> None:
-    hold_generated(range(100_000, 115_000), 16)
+@seeds(range(50_000, 50_040), range(50_000, 50_150))
+def test_masks_of_doubles_that_nobody_checked(seeds: range) -> None:
+    hold_generated(seeds, 12, strange=True)
 
 
 def test_no_rows() -> None:

@@ -1,6 +1,6 @@
 """Matching says what trying every value says, whatever the profiles, and what is better never stands worse.
 
-Some thousand cases in every run, twenty thousand in `make soak`.
+Some hundred cases in every run, twenty thousand in `make soak`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ import math
 import random
 from collections import Counter
 from dataclasses import replace
-
-import pytest
 
 from situ.quality.match.satisfaction import (
     Satisfaction,
@@ -25,11 +23,12 @@ from situ.quality.match.satisfaction import (
 from situ.quality.model.declarations import Capability, Expectation, Need, Profile, QualityProperty
 from tests.oracles.quality_match import accepts, is_covered, is_fully_covered, is_guaranteed, match_by_enumeration
 from tests.quality_worlds import PROPERTIES, finite, make_need, matched, span, value
+from tests.volume import cases
 
-NORMAL, LONG = 3_000, 20_000
+NORMAL, LONG = 750, 20_000
 
 
-@pytest.mark.parametrize("cases", [NORMAL, pytest.param(LONG, marks=pytest.mark.soak)])
+@cases(NORMAL, LONG)
 def test_matching_says_what_trying_every_value_says(cases: int) -> None:
     seen: Counter[Satisfaction] = Counter()
     for world in matched(cases):
@@ -45,7 +44,7 @@ def grid(about: QualityProperty, lb: float, ub: float) -> list[float]:
     return sorted({lb, ub, *(each for each in steps if lb <= each <= ub)})
 
 
-@pytest.mark.parametrize("cases", [NORMAL, pytest.param(LONG, marks=pytest.mark.soak)])
+@cases(NORMAL, LONG)
 def test_closed_forms_say_what_single_values_say(cases: int) -> None:
     seen: Counter[tuple[bool, ...]] = Counter()
     for seed in range(cases):
@@ -76,7 +75,7 @@ def test_closed_forms_say_what_single_values_say(cases: int) -> None:
     assert len(seen) >= 6, seen
 
 
-@pytest.mark.parametrize("cases", [NORMAL // 2, pytest.param(LONG, marks=pytest.mark.soak)])
+@cases(NORMAL // 2, LONG)
 def test_the_order_of_profiles_does_not_matter(cases: int) -> None:
     for world in matched(cases, start=100_000):
         profiles = list(world.profiles)
@@ -104,7 +103,7 @@ def stricter(dice: random.Random, need: Need) -> Need:
     return replace(need, lb=ends[0], ub=ends[1])
 
 
-@pytest.mark.parametrize("cases", [NORMAL // 2, pytest.param(LONG, marks=pytest.mark.soak)])
+@cases(NORMAL // 2, LONG)
 def test_more_is_never_worse_and_asking_more_is_never_better(cases: int) -> None:
     raised = lowered = 0
     for world in matched(cases, start=200_000):
@@ -121,7 +120,7 @@ def test_more_is_never_worse_and_asking_more_is_never_better(cases: int) -> None
     assert lowered > cases / 50
 
 
-@pytest.mark.parametrize("cases", [NORMAL // 2, pytest.param(LONG, marks=pytest.mark.soak)])
+@cases(NORMAL // 2, LONG)
 def test_reasons_are_those_of_a_closest_profile(cases: int) -> None:
     told = 0
     for world in matched(cases, start=300_000):

@@ -19,6 +19,7 @@ from situ.scopes.stamp_codec import StampPart, merge_parts, read_parts, write_pa
 from tests.oracles.visibility import visible
 from tests.scoped import SECOND, Flow, T, project
 from tests.scopes import Passed, changed, make_graph, make_tags
+from tests.volume import seeds
 
 TEXTS = (
     "type IS Sighting",
@@ -118,7 +119,7 @@ def leaves(
             yield from leaves(flow, cause, inner, let_go)
 
 
-@pytest.mark.parametrize("seeds", [range(25), pytest.param(range(1_000, 1_400), marks=pytest.mark.soak)])
+@seeds(range(8), range(1_000, 1_400))
 def test_who_sees_a_situation_may_see_all_that_it_comes_from(declared: Deployment, seeds: range) -> None:
     seen = hidden = nested = compared = 0
     for seed in seeds:
@@ -164,11 +165,11 @@ def test_who_sees_a_situation_may_see_all_that_it_comes_from(declared: Deploymen
             sees, sees_merged = (seeing.sees(each, consumer) for each in looks)
             assert sees or not sees_merged, "merging never widens"
             compared += gone > 0 and sees
-    assert min(seen, hidden, nested) > 50
+    assert min(seen, hidden, nested) > 2 * len(seeds)
     assert compared > 0
 
 
-@pytest.mark.parametrize("seeds", [range(40), pytest.param(range(1_000, 2_000), marks=pytest.mark.soak)])
+@seeds(range(20), range(1_000, 2_000))
 def test_absence_and_rows_of_tables_are_seen_where_they_are_whatever_the_filters_say(
     declared: Deployment, seeds: range
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from situ.scopes.change import ScopeChangeEnvironment, change
@@ -14,6 +14,7 @@ from situ.scopes.json_form import scopes_as_json
 from situ.scopes.operations import GrantRights, JoinScope, LeaveScope, Operation, PutScope, SetFilter, SetMode
 from situ.scopes.rights import Principal
 from tests.unit.test_load_scopes import FILTERS, PLANT, load
+from tests.volume import examples
 
 GRAPH = load(PLANT)[0]
 ROOT = Principal(name="root", operator=True)
@@ -46,7 +47,7 @@ def whats(one: ScopeGraph, other: ScopeGraph) -> set[tuple[str, ...]]:
     return {each.what for each in diff_scopes(one, other).changes}
 
 
-@settings(max_examples=300)
+@examples(75, 10_000)
 @given(st.integers(0, 10**9))
 def test_each_side_has_what_it_changed(seed: int) -> None:
     chance = random.Random(seed)

@@ -7,13 +7,12 @@ import math
 import random
 from collections.abc import Sequence
 
-import pytest
-
 from situ.event.row import Row
 from situ.quality.measurement.meter import Meter, MeteredPart, PaneMerger
 from situ.quality.measurement.panes import Pane, SequenceRange, Sketch, merge_panes, pane_of
 from situ.quality.shaping.watermark import LatenessBounds
 from tests.histories import SECOND, START, event, history, portions
+from tests.volume import cases
 
 PATIENT = LatenessBounds(lateness=2 * SECOND, idle=10 * SECOND)
 
@@ -52,7 +51,7 @@ def slowly(rows: Sequence[Row], delay: int) -> dict[tuple[str, str, int], Pane]:
     return merge_panes(found)
 
 
-@pytest.mark.parametrize("cases", [150, pytest.param(10_000, marks=pytest.mark.soak)])
+@cases(40, 10_000)
 def test_parts_that_are_measured_apart_make_the_whole(cases: int) -> None:
     gaps = disordered = in_order = 0
     for seed in range(cases):
@@ -104,10 +103,11 @@ def test_what_is_measured_at_once_is_measured_exactly() -> None:
         assert len(part.ends) == len({(row.client, row.source) for row in rows})
 
 
-def test_times_of_thousands_of_years_are_told_apart() -> None:
+@cases(8, 30)
+def test_times_of_thousands_of_years_are_told_apart(cases: int) -> None:
     """Whoever lies about times must not have what others do measured wrongly, nor itself."""
     year = 366 * 24 * 3_600 * SECOND
-    for seed in range(30):
+    for seed in range(cases):
         dice = random.Random(seed)
         rows = [
             event(

@@ -1,7 +1,7 @@
 """Any sequence of calls: what stands, what is claimed, shaped and told is what the rules predict, also after a kill.
 
 Publishers of generated worlds follow advice, refuse it, ignore it, or say yes and do nothing; clients register, change,
-suspend and revoke, leave and come back. Some hundred sequences in every run, many thousand in `make soak`.
+suspend and revoke, leave and come back. Some dozen sequences in every run, many thousand in `make soak`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
-
-import pytest
 
 from situ.quality.match.satisfaction import Satisfaction as Standing
 from situ.quality.match.satisfaction import match
@@ -37,8 +35,9 @@ from situ.quality.negotiation.inputs_and_effects import (
 )
 from situ.quality.negotiation.notify import state_of
 from tests.negotiating import Host, Killed, can, expects, need
+from tests.volume import cases
 
-NORMAL, LONG = 150, 2_000
+NORMAL, LONG = 40, 2_000
 SUBSCRIPTIONS = ("desk/a", "desk/b", "hall/a")
 IDS = ("desk/1", "desk/2", "desk/3", "hall/1", "hall/2")
 PUBLISHERS = ("p", "q", "r")
@@ -358,7 +357,7 @@ def check_restored(host: Host, world: World, seed: object) -> None:
     assert host.shapes == {}, seed
 
 
-@pytest.mark.parametrize("cases", [NORMAL, pytest.param(LONG, marks=pytest.mark.soak)])
+@cases(NORMAL, LONG)
 def test_any_sequence_of_calls(cases: int) -> None:
     told = raised = relaxed = 0
     for seed in range(cases):
@@ -416,7 +415,7 @@ def story(host: Host) -> dict[str, list[Any]]:
     return found
 
 
-@pytest.mark.parametrize("cases", [60, pytest.param(LONG, marks=pytest.mark.soak)])
+@cases(15, LONG)
 def test_killed_at_any_point(cases: int) -> None:
     kills = 0
     for seed in range(cases):

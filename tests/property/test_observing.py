@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 
 from situ.event.instants import microseconds
 from situ.event.lines import encode_row
@@ -17,9 +18,9 @@ from situ.event.row import Row
 from situ.lang.expr.emit.vectors import values_of
 from situ.lang.types.json_codec import decode, encode
 from situ.lang.types.model import Attribute, Struct, Type
+from situ.policies.enrichment import observations
 from situ.policies.enrichment.enrich import Enrichment, PushObservations
 from situ.policies.enrichment.observations import (
-    CHUNK,
     LogEvent,
     ObservationBatch,
     ObservationDecoder,
@@ -32,6 +33,7 @@ from situ.policies.watermark import SourceTimes, source_times_of
 from situ.sources.model import Push
 from tests.situations import observation_batches
 from tests.types_files import types_of
+from tests.volume import cases
 
 TYPES = types_of(
     """
@@ -244,8 +246,9 @@ def test_how_far_sources_are_is_the_same_without_what_events_say_otherwise() -> 
         assert ObservationDecoder(PUSHES, TYPES, ALL).seen(heard) == seen_by(rows, ALL)
 
 
-def test_lines_messages_and_rows_say_what_each_event_says_alone() -> None:
-    for seed in range(40):
+@cases(12, 40)
+def test_lines_messages_and_rows_say_what_each_event_says_alone(cases: int) -> None:
+    for seed in range(cases):
         dice = random.Random(seed)
         rows = [make_row(dice, number) for number in range(dice.choice((0, 1, 60)))]
         lines = [encode_row(row) for row in rows]
@@ -256,9 +259,10 @@ def test_lines_messages_and_rows_say_what_each_event_says_alone() -> None:
             hold_equal(observing.messages([join_lines(lines[:20]), join_lines(lines[20:])]), rows, enrichment)
 
 
-def test_more_events_than_are_read_at_a_time() -> None:
+def test_more_events_than_are_read_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observations, "CHUNK", 64)
     dice = random.Random(1)
-    rows = [make_row(dice, number) for number in range(200)] * (CHUNK // 100)
+    rows = [make_row(dice, number) for number in range(200)]
     hold_equal(ObservationDecoder(PUSHES, TYPES, FEW).rows(rows), rows, FEW)
 
 

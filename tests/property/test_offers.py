@@ -14,8 +14,9 @@ from situ.quality.model.costs import ConstantCost, Cost, read_formula
 from situ.quality.model.declarations import Capability, Expectation, Mode, Need, Profile, QualityProperty
 from situ.quality.overlay.offers import beats, frontier, least_extra_cost, truncated
 from tests.offered import PROPERTIES, make_expectation, make_profile
+from tests.volume import cases
 
-NORMAL, LONG = 600, 10_000
+NORMAL, LONG = 150, 10_000
 
 
 def ids(profiles: Iterable[Profile]) -> set[str]:
@@ -26,7 +27,7 @@ def least(expectation: Expectation, profiles: Iterable[Profile]) -> float:
     return min((least_extra_cost(expectation, each) for each in profiles), default=math.inf)
 
 
-@pytest.mark.parametrize("cases", [NORMAL, pytest.param(LONG, marks=pytest.mark.soak)])
+@cases(NORMAL, LONG)
 def test_the_frontier_has_all_states_and_all_least_costs(cases: int) -> None:
     states: Counter[Satisfaction] = Counter()
     left_out = 0
@@ -50,7 +51,7 @@ def test_the_frontier_has_all_states_and_all_least_costs(cases: int) -> None:
     assert min(states.values()) > cases, states
 
 
-@pytest.mark.parametrize("cases", [NORMAL, pytest.param(LONG, marks=pytest.mark.soak)])
+@cases(NORMAL, LONG)
 def test_whoever_is_left_out_is_beaten_by_somebody_who_is_not(cases: int) -> None:
     for seed in range(cases):
         dice = random.Random(seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from situ.lang.documents import parse_json
@@ -14,6 +14,7 @@ from situ.policies.ontology.load import load_ontology, ontology_as_json, ontolog
 from situ.policies.source_coverage import check_sources
 from situ.sources import load_pushes, load_sources
 from tests.types_files import types_of
+from tests.volume import examples
 
 TYPES = types_of("types: {Key(string): {}}\nevents: {E: {a: string, b: Point m, c: {type: int, optional: true}}}")
 NAMES = st.sampled_from(["a", "b", "c", "d", "a(b)", "b(a)", "c(a, b)", "is", "", "x.y", "id", "z-z"])
@@ -94,7 +95,7 @@ def test_an_ontology_is_loaded_or_refused(written: dict[str, Any]) -> None:
 
 
 @given(ONTOLOGIES, st.dictionaries(NAMES, PULL, max_size=2), st.dictionaries(NAMES, PUSH, max_size=2))
-@settings(max_examples=60)
+@examples(20, 10_000)
 def test_sources_of_concepts_are_loaded_or_refused(written: dict[str, Any], pull: Any, push: Any) -> None:
     problems = Problems()
     ontology = load_ontology([parse_json(json.dumps(written), "ontology.yaml")], TYPES, {}, problems)

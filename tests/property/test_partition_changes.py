@@ -6,7 +6,6 @@ import random
 from collections.abc import Sequence
 
 import pyarrow as pa
-import pytest
 
 from situ.policies.kernel.detections import detections_of
 from situ.policies.kernel.kept_values import KeptValuesKernel, plan_kept_values
@@ -17,6 +16,7 @@ from situ.policies.plan import Leaf, partition_rows, plan_policy
 from situ.policies.reference import detect
 from tests.property.test_keeping import pushes
 from tests.situations import Case, batches, generate, leaf_rows
+from tests.volume import seeds
 
 COUNTS = (1, 1, 2, 3, 5)
 
@@ -100,18 +100,15 @@ def hold_equal(seeds: range) -> None:
     assert several > len(seeds) / 5
 
 
-def test_what_is_remembered_goes_from_any_number_of_partitions_to_any_other() -> None:
-    hold_equal(range(6000, 6080))
+@seeds(range(6000, 6020), range(60_000, 70_000))
+def test_what_is_remembered_goes_from_any_number_of_partitions_to_any_other(seeds: range) -> None:
+    hold_equal(seeds)
 
 
-@pytest.mark.soak
-def test_what_is_remembered_goes_from_any_number_of_partitions_to_any_other_at_length() -> None:
-    hold_equal(range(60_000, 70_000))
-
-
-def test_going_to_and_fro_leaves_no_more_behind_than_was_there() -> None:
+@seeds(range(6000, 6006), range(6000, 6020))
+def test_going_to_and_fro_leaves_no_more_behind_than_was_there(seeds: range) -> None:
     """Nothing grows with the number of changes: rows, texts and events that nobody asks for are left out."""
-    for seed in range(6000, 6020):
+    for seed in seeds:
         case, dice = generate(seed), random.Random(seed)
         spread = Spread(case)
         every = batches(case, dice)

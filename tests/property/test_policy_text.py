@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from situ.lang.problems import Problem, SituError
@@ -13,9 +13,10 @@ from situ.policies.language.parse import parse_policy
 from situ.policies.language.print import print_policy
 from situ.policies.language.syntax import PolicyText
 from tests.policies import OF_THE_LITERATURE, policies
+from tests.volume import examples
 
 
-@settings(max_examples=300)
+@examples(75, 10_000)
 @given(policies())
 def test_what_is_printed_reads_back(policy: PolicyText) -> None:
     text = print_policy(policy)
@@ -26,7 +27,7 @@ def test_what_is_printed_reads_back(policy: PolicyText) -> None:
     assert format_policy(text, "a.dpl") == text
 
 
-@settings(max_examples=100)
+@examples(25, 10_000)
 @given(policies(), st.data())
 def test_comments_and_blanks_change_nothing(policy: PolicyText, data: st.DataObject) -> None:
     assume(not _heads(policy))
@@ -44,7 +45,7 @@ def test_comments_and_blanks_change_nothing(policy: PolicyText, data: st.DataObj
 _POLICIES = [*OF_THE_LITERATURE.values()]
 
 
-@settings(max_examples=200)
+@examples(50, 10_000)
 @given(st.sampled_from(_POLICIES), st.data())
 def test_a_damaged_policy_is_read_or_refused_with_places(text: str, data: st.DataObject) -> None:
     """Whatever is cut out, put in or doubled: an answer, and a place and a remedy for every problem."""

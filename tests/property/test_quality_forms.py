@@ -31,8 +31,9 @@ from situ.quality.model.json_form import quality_as_json, quality_from_json
 from situ.quality.model.shapes import UNSHAPED, EventFloor, Limit, Shape, Suppress, Thin, shape_as_json, shape_from_json
 from situ.quality.parse.quality_files import load_quality
 from tests.quality_worlds import KNOWN, make_cost, make_expectation, make_profile
+from tests.volume import cases
 
-NORMAL, LONG = 300, 20_000
+NORMAL, LONG = 75, 20_000
 RATE, FRESHNESS = BUILT_IN["rate"], BUILT_IN["freshness"]
 IMPRECISION = replace(BUILT_IN["imprecision"], of="power", unit="W")
 
@@ -86,7 +87,7 @@ def make_quality(seed: int) -> Quality:
     )
 
 
-@pytest.mark.parametrize("cases", [NORMAL, pytest.param(LONG, marks=pytest.mark.soak)])
+@cases(NORMAL, LONG)
 def test_quality_is_the_same_from_json(cases: int) -> None:
     for seed in range(cases):
         quality = make_quality(seed)
@@ -97,7 +98,7 @@ def test_quality_is_the_same_from_json(cases: int) -> None:
         assert json.dumps(quality_as_json(again)) == text
 
 
-@pytest.mark.parametrize("cases", [NORMAL, pytest.param(LONG, marks=pytest.mark.soak)])
+@cases(NORMAL, LONG)
 def test_a_file_that_says_the_same_means_the_same(cases: int) -> None:
     read = 0
     for seed in range(cases):
@@ -161,7 +162,7 @@ def make_shape(seed: int) -> Shape:
     return replace(UNSHAPED, **perhaps(whole))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("cases", [NORMAL, pytest.param(LONG, marks=pytest.mark.soak)])
+@cases(NORMAL, LONG)
 def test_shapes_are_the_same_from_json(cases: int) -> None:
     for seed in range(cases):
         shape = make_shape(seed)

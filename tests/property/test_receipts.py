@@ -17,6 +17,7 @@ from situ.quality.measurement.acknowledgements import (
     sum_up,
 )
 from situ.quality.measurement.panes import pane_of
+from tests.volume import cases
 
 GROUPS = ("g1", "g2", "g3")
 ORIGINS = (("plant", "Reading"), ("press", "Reading"), ("press", "Alarm"))
@@ -95,7 +96,7 @@ def look(receipts: AckTracker, queue: Queue, found: dict[tuple[str, str], Delive
     sum_up(found, receipts.look(first, last, [each.state(queue) for each in queue.subscribers]))
 
 
-@pytest.mark.parametrize("cases", [200, pytest.param(20_000, marks=pytest.mark.soak)])
+@cases(50, 20_000)
 def test_receipts_know_what_became_of_deliveries(cases: int) -> None:
     lossy = 0
     for seed in range(cases):
@@ -149,8 +150,9 @@ def test_receipts_know_what_became_of_deliveries(cases: int) -> None:
     assert lossy > cases / 5
 
 
-def test_of_messages_alike_exactly_the_lost_are_missing() -> None:
-    for seed in range(100):
+@cases(25, 100)
+def test_of_messages_alike_exactly_the_lost_are_missing(cases: int) -> None:
+    for seed in range(cases):
         dice = random.Random(seed)
         subscriber = Subscriber("s", ("g1",))
         queue, receipts = Queue([subscriber]), AckTracker()

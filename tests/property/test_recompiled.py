@@ -5,13 +5,12 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-import pytest
-
 from situ.lang.tags import TagSet
 from situ.scopes.filter_sets import NO_NUMBERS
 from situ.scopes.graph import BoundaryFilter, Dimension, ScopeGraph
 from situ.scopes.visibility_plan import VisibilityPlan, compile_visibility, number_filters
 from tests.scopes import changed, graph_of, make_dimension, make_graph, make_tags
+from tests.volume import seeds
 
 
 def swapped(dice: random.Random, graph: ScopeGraph, sets: list[TagSet]) -> list[TagSet]:
@@ -39,7 +38,7 @@ def judge(seed: int, changes: int) -> None:
         ads, subs = swapped(dice, graph, ads), swapped(dice, graph, subs)
 
 
-@pytest.mark.parametrize("seeds", [range(60), pytest.param(range(1_000, 4_000), marks=pytest.mark.soak)])
+@seeds(range(60), range(1_000, 4_000))
 def test_recompiled_is_compiled(seeds: range) -> None:
     for seed in seeds:
         judge(seed, 12)

@@ -10,7 +10,7 @@ import random
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from situ.lang.problems import SituError
@@ -33,6 +33,7 @@ from situ.scopes.operations import (
 from situ.scopes.rights import Principal
 from situ.stages.check_tags import check_declaration_tags
 from tests.integration.test_registry_scopes import SCOPES, folder
+from tests.volume import examples
 
 M = "membership"
 CLIENTS = ["press", "desk", "guest", "site-admin", "safety"]
@@ -114,7 +115,7 @@ def check(registry: Registry, project: Path) -> None:
         assert other._current().folder_scopes == registry._current().folder_scopes
 
 
-@settings(max_examples=6, deadline=None)
+@examples(2, 100)
 @given(st.integers(0, 10**9))
 def test_what_always_holds(seed: int) -> None:
     chance = random.Random(seed)

@@ -42,6 +42,7 @@ from situ.routing.filter import FilterTemplates, read_filter
 from situ.routing.routing_table import RoutedRows, RoutingTable, compile_routing
 from tests.expressions import LINE, ROW, UNITS, Generator, make_row
 from tests.oracles.routing import NaiveRouting
+from tests.volume import cases
 
 THING = Struct(
     "Thing",
@@ -244,7 +245,9 @@ def by_id(subscriptions: Sequence[Subscription]) -> dict[str, Subscription]:
     return {each.id: each for each in subscriptions}
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed", [0, 2, 5, *(pytest.param(n, marks=pytest.mark.soak) for n in (1, 3, 4, *range(6, 12)))]
+)
 def test_routing_is_evaluating_everything(seed: int) -> None:
     users = Users(seed)
     subscriptions = by_id([users.subscription(number) for number in range(1 if seed == 0 else 15 * seed)])
@@ -258,20 +261,21 @@ def test_routing_is_evaluating_everything(seed: int) -> None:
         assert {id for id in subscriptions if routing.matches(id, row)} == reference.match(row)
 
 
-def test_one_filter_at_a_time() -> None:
+@cases(75, 250)
+def test_one_filter_at_a_time(cases: int) -> None:
     """A wrong answer cannot hide behind other filters of the same subscriber."""
     users = Users(99)
     rows = [users.row(number) for number in range(60)]
     matched = 0
-    for number in range(250):
+    for number in range(cases):
         subscriptions = by_id([users.subscription(number)])
         routed = compiled(subscriptions).route(rows)
         assert routed == expected(rows, subscriptions), subscriptions
         matched += bool(routed.durable or routed.live)
-    assert matched > 60
+    assert matched > cases / 4
 
 
-@pytest.mark.parametrize("part", range(3))
+@pytest.mark.parametrize("part", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in range(1, 3))])
 def test_any_expression_of_the_language(part: int) -> None:
     subscriptions: dict[str, Subscription] = {}
     for seed in range(part * 150, part * 150 + 150):
@@ -291,7 +295,7 @@ def test_any_expression_of_the_language(part: int) -> None:
     assert one_by_one(routing, rows) == wanted
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in range(1, 4))])
 def test_a_changed_snapshot_is_a_fresh_one(seed: int) -> None:
     users = Users(500 + seed)
     rows = [users.row(number) for number in range(50)]
@@ -323,7 +327,8 @@ def test_a_changed_snapshot_is_a_fresh_one(seed: int) -> None:
         assert snapshot.route(rows) == before
 
 
-def test_a_filter_by_its_shape_is_the_filter_read() -> None:
+@cases(100, 400)
+def test_a_filter_by_its_shape_is_the_filter_read(cases: int) -> None:
     users, shapes, marked = Users(7), FilterTemplates(), 0
 
     def read(where: str) -> Node:
@@ -331,13 +336,13 @@ def test_a_filter_by_its_shape_is_the_filter_read() -> None:
         marked += "\ue000" in where
         return simplify(read_filter("a/b", THING, where, TYPES, {}, DEFAULT_LIMITS))
 
-    for _ in range(400):
+    for _ in range(cases):
         where = users.where()
         expected = read(where)
         shapes.node("Thing", where, read)
         # A second time it is put together; constants that turn out to be equal are only then found to be.
         assert simplify(shapes.node("Thing", where, read)) == expected, where
-    assert marked > 50
+    assert marked > cases / 8
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from situ.stages.deliver import DeliveryBatcher
 from situ.stages.plan import compile_plan, interpret_out, route
 from tests.property.test_seeing import make_deployment, make_row
 from tests.scopes import make_graph, make_tags
+from tests.volume import cases
 
 SECRET = "secret"
 _KEY = re.compile(rb'"situkey":"([^"]+)"')
@@ -33,9 +34,10 @@ def keys_in(messages: list[Message], about: str) -> Counter[tuple[str, str]]:
     return found
 
 
-def test_both_engines_seal_what_leaves_and_nothing_else() -> None:
+@cases(15, 60)
+def test_both_engines_seal_what_leaves_and_nothing_else(cases: int) -> None:
     seal, sealed = seal_of(SECRET), 0
-    for seed in range(60):
+    for seed in range(cases):
         dice = random.Random(seed)
         graph = make_graph(dice, most_dimensions=2)
         deployment = make_deployment(dice, graph, [make_tags(dice, graph) for _ in range(3)]).numbered()
@@ -55,4 +57,4 @@ def test_both_engines_seal_what_leaves_and_nothing_else() -> None:
                 meant = seal.key(row.key) if about == "live" else row.key
                 assert {key for _, key in keys} <= {meant}, seed
                 sealed += keys.total() if about == "live" else 0
-    assert sealed > 50
+    assert sealed > 0.8 * cases

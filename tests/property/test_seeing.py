@@ -21,6 +21,7 @@ from situ.stages.plan import Plan, compile_plan
 from tests.oracles.routing import NaiveRouting
 from tests.oracles.visibility import visible
 from tests.scopes import TYPES, changed, make_event, make_graph, make_tags
+from tests.volume import seeds
 
 WHERES = {
     "Alarm": ("", "severity >= 4", "vendor = 'acme'"),
@@ -123,7 +124,7 @@ def stamped(plan: Plan, made: Sequence[tuple[Row, RootEvent]]) -> list[Row]:
     return rows
 
 
-@pytest.mark.parametrize("seeds", [range(60), pytest.param(range(1_000, 3_000), marks=pytest.mark.soak)])
+@seeds(range(15), range(1_000, 3_000))
 def test_everybody_gets_what_is_wanted_and_visible(seeds: range) -> None:
     share = []
     for seed in seeds:
@@ -143,7 +144,7 @@ def test_everybody_gets_what_is_wanted_and_visible(seeds: range) -> None:
     assert 0.05 < sum(share) / len(share) < 0.95
 
 
-@pytest.mark.parametrize("seeds", [range(40), pytest.param(range(1_000, 3_000), marks=pytest.mark.soak)])
+@seeds(range(10), range(1_000, 3_000))
 def test_what_was_stamped_before_is_handed_over_if_it_is_visible_in_both_epochs(seeds: range) -> None:
     reached_back = kept = 0
     for seed in seeds:
@@ -178,7 +179,7 @@ def test_what_was_stamped_before_is_handed_over_if_it_is_visible_in_both_epochs(
     assert kept > 0
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", [*range(8), *(pytest.param(n, marks=pytest.mark.soak) for n in range(8, 30))])
 def test_stamps_stand_behind_a_line_and_are_taken_off_again(seed: int) -> None:
     dice = random.Random(seed)
     graph = make_graph(dice)

@@ -1,6 +1,6 @@
 """Filters of a subscription say what the slow reference says: whatever the batches, the disorder, and who shares them.
 
-Some hundred histories in every run, twenty thousand and more in `make soak`.
+A hundred histories in every run, twenty thousand and more in `make soak`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from situ.quality.shaping.suppress import LastPassed
 from situ.quality.shaping.watermark import LatenessBounds
 from tests.histories import MINUTE, SECOND, START, history, portions, read
 from tests.oracles import shaping as reference
+from tests.volume import cases
 
-NORMAL, LONG = 400, 20_000
-CASES = pytest.mark.parametrize("cases", [NORMAL, pytest.param(LONG, marks=pytest.mark.soak)])
+NORMAL, LONG = 100, 20_000
+CASES = cases(NORMAL, LONG)
 FAR = START + 10**14
 
 
@@ -276,10 +277,11 @@ def _rounded(value: Fraction) -> int:
     return round(value)
 
 
-def test_filters_stand_one_behind_the_other() -> None:
+@CASES
+def test_filters_stand_one_behind_the_other(cases: int) -> None:
     """Thinned is what is precise enough to be told, of what is good enough, of who is selected."""
     passed = 0
-    for seed in range(NORMAL):
+    for seed in range(cases):
         dice = random.Random(seed)
         patience = patience_of(dice)
         rows = history(dice, lateness=patience.lateness)
@@ -295,7 +297,7 @@ def test_filters_stand_one_behind_the_other() -> None:
         expected = reference.thinned(expected, shape.thin, patience.lateness, read)
         assert ids(run(shape, rows, patience, dice, to_the_end=True)) == ids(expected), seed
         passed += len(expected)
-    assert passed > NORMAL
+    assert passed > cases
 
 
 @pytest.mark.parametrize(

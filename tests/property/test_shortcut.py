@@ -8,8 +8,6 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
-
 from situ.contexts.model import Direction
 from situ.contexts.transform.converter import Converter
 from situ.contexts.transform.round_trip import check_shortcut
@@ -19,6 +17,7 @@ from situ.lang.problems import Problems
 from situ.lang.types.json_codec import decode, encode
 from tests.context_files import load
 from tests.transformations import ENVELOPE, make_attributes
+from tests.volume import seeds
 
 TYPES = """
 types:
@@ -205,10 +204,6 @@ def judge(seeds: range) -> None:
     assert len(reasons) > 10
 
 
-def test_what_was_sent_is_what_would_be_delivered() -> None:
-    judge(range(400))
-
-
-@pytest.mark.soak
-def test_what_was_sent_is_what_would_be_delivered_at_length() -> None:
-    judge(range(10_000, 20_000))
+@seeds(range(100), range(10_000, 20_000))
+def test_what_was_sent_is_what_would_be_delivered(seeds: range) -> None:
+    judge(seeds)

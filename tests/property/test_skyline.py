@@ -10,8 +10,9 @@ from situ.quality.match import pools as skylines
 from situ.quality.match.point_matrix import PropertyColumns
 from situ.quality.match.pools import Key, Skyline, dominates
 from situ.quality.model.declarations import Point
+from tests.volume import cases
 
-NORMAL, LONG = 300, 4_000
+NORMAL, LONG = 75, 4_000
 
 
 def undominated(points: dict[Key, Point]) -> set[Key]:
@@ -42,7 +43,7 @@ def assert_is_skyline(skyline: Skyline, points: dict[Key, Point]) -> None:
 
 
 @pytest.mark.parametrize("few", [0, 10])
-@pytest.mark.parametrize("cases", [NORMAL, pytest.param(LONG, marks=pytest.mark.soak)])
+@cases(NORMAL, LONG)
 def test_a_kept_skyline_is_the_one_that_is_found_anew(cases: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(skylines, "_FEW", few)
     sizes: list[float] = []

@@ -18,8 +18,9 @@ from situ.quality.model.allocation_problem import slope
 from situ.quality.model.declarations import Expectation, Profile
 from tests.offered import PROPERTIES, make_expectation, make_profile
 from tests.oracles.quality_match import match_by_enumeration
+from tests.volume import cases
 
-NORMAL, LONG = 5_000, 20_000
+NORMAL, LONG = 1_250, 20_000
 """Cases: expectations whose state is compared after a change."""
 
 
@@ -84,7 +85,7 @@ def assert_stands(world: World, standing: MatchIndex, matched: dict[str, Quality
             assert witness is None
 
 
-@pytest.mark.parametrize("cases", [NORMAL, pytest.param(LONG, marks=pytest.mark.soak)])
+@cases(NORMAL, LONG)
 def test_kept_states_are_those_of_matching_against_all_profiles(cases: int, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: Counter[Satisfaction] = Counter()
     seed = 0
@@ -105,7 +106,7 @@ def test_kept_states_are_those_of_matching_against_all_profiles(cases: int, monk
     assert min(seen.values()) > cases / 20, seen
 
 
-@pytest.mark.parametrize("cases", [NORMAL, pytest.param(LONG, marks=pytest.mark.soak)])
+@cases(NORMAL, LONG)
 def test_two_skylines_say_what_all_profiles_say_and_neither_is_enough(cases: int) -> None:
     wrong = Counter[str]()
     for seed in range(cases):
@@ -136,9 +137,10 @@ def test_two_skylines_say_what_all_profiles_say_and_neither_is_enough(cases: int
     assert min(wrong["by reach alone"], wrong["by current values alone"]) > cases / 500, wrong
 
 
-def test_profiles_of_pools_that_are_not_relevant_change_nothing() -> None:
+@cases(50, 200)
+def test_profiles_of_pools_that_are_not_relevant_change_nothing(cases: int) -> None:
     tried = 0
-    for seed in range(200):
+    for seed in range(cases):
         dice = random.Random(seed)
         standing = MatchIndex()
         standing.put_many(
@@ -153,7 +155,7 @@ def test_profiles_of_pools_that_are_not_relevant_change_nothing() -> None:
                 match(make_expectation(dice, "y"), [other]).state is not Satisfaction.UNSATISFIED for _ in range(5)
             )
         assert standing.states() == states
-    assert tried > 100
+    assert tried > cases / 2
 
 
 def test_what_many_ask_and_provide_is_what_each_asks_and_provides() -> None:

@@ -50,6 +50,7 @@ from situ.lang.types.resolve import load_types
 from situ.lang.types.table import Types
 from situ.lang.units import NO_UNIT, Units
 from tests.types_files import types_of
+from tests.volume import examples
 
 UNITS = Units({"EUR": "currency", "floor": "label"})
 NUMBERS = (INT, LONG, DOUBLE, Decimal(5, 2), Decimal(38, 10))
@@ -130,8 +131,7 @@ def attributes(draw: st.DrawFn, name: str, below: list[Type]) -> Attribute:
     return Attribute(name=name, type=type, unit=unit, optional=draw(st.booleans()), default=default)
 
 
-SHARE = settings().max_examples / 100  # more in a soak
-few = settings(max_examples=int(40 * SHARE), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+few = settings(examples(10, 4_000), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @given(tables())
@@ -233,7 +233,7 @@ DECLARATIONS = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(("types", "events", "units", "version", "other")), DECLARATIONS))
-@settings(max_examples=int(300 * SHARE))
+@examples(75, 30_000)
 def test_any_declarations_get_a_table_and_problems(declarations: dict[str, Any]) -> None:
     problems = Problems()
     types = load_types([parse_yaml(json.dumps(declarations), "types/a.yaml")], problems)
@@ -280,7 +280,7 @@ SCHEMAS = st.recursive(
 
 
 @given(st.dictionaries(KEYWORDS, SCHEMAS, max_size=6))
-@settings(max_examples=int(300 * SHARE))
+@examples(75, 30_000)
 def test_any_schema_gets_types_and_problems(schema: dict[str, Any]) -> None:
     problems = Problems()
     types = import_schema(parse_json(json.dumps(schema), "schema.json"), "Thing", problems)
@@ -289,7 +289,7 @@ def test_any_schema_gets_types_and_problems(schema: dict[str, Any]) -> None:
 
 
 @given(st.text(max_size=30) | st.from_regex(r"[-+]?[0-9.,]{1,5} ?[a-zA-Z%°/^*0-9]{0,8}", fullmatch=True))
-@settings(max_examples=int(300 * SHARE))
+@examples(75, 30_000)
 def test_any_text_gets_a_quantity_or_a_problem(text: str) -> None:
     assume("\ud800" not in text)
     for parse in (parse_quantity, parse_duration, parse_instant, parse_size):

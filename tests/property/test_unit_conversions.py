@@ -5,6 +5,7 @@ The exact results are computed with rationals. Spark is asked the same in `tests
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 from fractions import Fraction
@@ -24,6 +25,8 @@ from situ.lang.types.model import DOUBLE, Attribute, Struct
 from situ.lang.units import Units, conversion, convert_double, double_steps
 
 UNITS = Units()
+factors = functools.cache(lambda source, target: conversion(UNITS.parse(source), UNITS.parse(target)))
+steps = functools.cache(lambda source, target: double_steps(*factors(source, target)))
 ONCE = (
     ("mm", "m"),
     ("m", "mm"),
@@ -53,7 +56,7 @@ def doubles(seed: int, number: int) -> list[float]:
 
 
 def exact(value: float, source: str, target: str) -> Fraction:
-    scale, offset = conversion(UNITS.parse(source), UNITS.parse(target))
+    scale, offset = factors(source, target)
     return Fraction(value) * scale + offset
 
 
@@ -65,7 +68,7 @@ def nearest(value: Fraction) -> float:
 
 
 def converted(value: float, source: str, target: str) -> float:
-    return convert_double(value, double_steps(*conversion(UNITS.parse(source), UNITS.parse(target))))
+    return convert_double(value, steps(source, target))
 
 
 def node_of(text: str, source: str) -> Node:
@@ -76,7 +79,7 @@ def node_of(text: str, source: str) -> Node:
 
 @pytest.mark.parametrize(("source", "target"), ONCE)
 def test_what_takes_one_operation_is_rounded_once(source: str, target: str) -> None:
-    assert len(double_steps(*conversion(UNITS.parse(source), UNITS.parse(target)))) == 1
+    assert len(steps(source, target)) == 1
     for value in doubles(1, 500):
         assert converted(value, source, target) == nearest(exact(value, source, target)), value
 
@@ -135,9 +138,7 @@ def test_thresholds_agree_with_the_conversion(source: str, target: str) -> None:
             simplified = simplify(written)
             assert all(isinstance(each.left, Read) for each in walk(simplified) if isinstance(each, Compare))
             test = compile_test(simplified, ("data",)).call
-            middle = nearest(
-                (Fraction(bound) - exact(0.0, source, target)) / conversion(UNITS.parse(source), UNITS.parse(target))[0]
-            )
+            middle = nearest((Fraction(bound) - exact(0.0, source, target)) / factors(source, target)[0])
             near = [middle]
             for _ in range(4):
                 near += [math.nextafter(near[-1], math.inf), math.nextafter(min(near), -math.inf)]

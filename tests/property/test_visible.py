@@ -1,6 +1,6 @@
 """One meaning, many forms: on generated graphs, filters, tags and events all of them say what the three rules say.
 
-A few thousand cases in every run, twenty thousand and more in `make soak`.
+Some hundred cases in every run, twenty thousand and more in `make soak`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from situ.scopes.visibility_plan import Verdict, VisibilityPlan, compile_visibil
 from tests.oracles.visibility import Brokers, transformation_path, travel, visible
 from tests.oracles.visibility_expression import to_expression
 from tests.scopes import World, make_brokers, make_world, stamp_bits, worlds
+from tests.volume import cases
 
-NORMAL, LONG = 4_000, 20_000
+NORMAL, LONG = 1_000, 20_000
 
 
 def judge_plan(world: World, plan: VisibilityPlan) -> list[bool]:
@@ -45,7 +46,7 @@ def judge(world: World, *, monkeypatch: pytest.MonkeyPatch) -> Iterator[bool]:
     yield from expected
 
 
-@pytest.mark.parametrize("cases", [NORMAL, pytest.param(LONG, marks=pytest.mark.soak)])
+@cases(NORMAL, LONG)
 def test_sets_and_nested_families_say_what_the_rules_say(cases: int, monkeypatch: pytest.MonkeyPatch) -> None:
     verdicts = [verdict for world in worlds(cases) for verdict in judge(world, monkeypatch=monkeypatch)]
     assert len(verdicts) >= cases
@@ -60,7 +61,7 @@ def test_generated_pairs_are_of_every_kind() -> None:
     assert max(len(pair.families) for pair in found) >= 3
 
 
-@pytest.mark.parametrize("cases", [1_500, pytest.param(LONG, marks=pytest.mark.soak)])
+@cases(400, LONG)
 def test_the_expression_of_a_pair_says_what_the_rules_say(cases: int) -> None:
     for world in worlds(cases, start=50_000):
         for ad, sub, event in world.cases:
@@ -74,7 +75,7 @@ def brokers_of(dice: random.Random, brokers: Brokers, graph: ScopeGraph, tags: T
     return dice.choice(sorted(each for each, overlay in brokers.overlays.items() if named <= overlay))
 
 
-@pytest.mark.parametrize("cases", [1_000, pytest.param(LONG, marks=pytest.mark.soak)])
+@cases(300, LONG)
 def test_events_that_go_hop_by_hop_arrive_exactly_where_they_are_visible(cases: int) -> None:
     arrived = 0
     for seed in range(cases // 10):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from situ.policies.logic_tree import MEANINGS, Component, LogicEdge, LogicNode, logic_tree, walk
@@ -79,7 +79,6 @@ def height(node: LogicNode) -> int:
 
 
 @given(st.recursive(_RELATIONS, _joined, max_leaves=6))
-@settings(deadline=None)
 def test_no_tree_is_higher_than_five(condition: str) -> None:
     found, _ = domains.checked(conditions(condition), BUILDING)
     if found is None:

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from situ.lang.documents import to_data
@@ -49,7 +49,6 @@ def test_nothing_declared_has_the_digest_of_nothing() -> None:
 
 
 @given(tables(), st.lists(st.sampled_from(["a", "b-1", "Z9", "é".encode().hex()]), unique=True))
-@settings(max_examples=50)
 def test_objects_make_the_deployment_again(types: Types, clients: list[str]) -> None:
     files = {**FILES, "clients/d.yaml": json.dumps({"clients": {f"x{name}": {} for name in clients}})}
     deployment = deploy(files)
