@@ -245,7 +245,7 @@ def crowd(count: int) -> AllocationProblem:
 
 
 def test_one_profile_and_any_number_of_expectations_is_decided_exactly() -> None:
-    asked = crowd(400)
+    asked = crowd(200)
     plan = BUILT_IN_STRATEGIES["utility"](asked)
     assert plan.exact
     worth = usefulness(asked, plan.targets) - plan.cost

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from decimal import Decimal
+from functools import cache
 from textwrap import dedent
 
 import pytest
@@ -374,17 +375,22 @@ DEEP = {
 }
 
 
+@cache
+def loaded(name: str) -> tuple[Functions, tuple[Problem, ...]]:
+    return load(f"functions:\n  {DEEP[name]}")
+
+
 @pytest.mark.parametrize("name", DEEP)
 def test_what_grows_without_end_is_cut_off(name: str) -> None:
     start = time.process_time()
-    _, problems = load(f"functions:\n  {DEEP[name]}")
+    _, problems = loaded(name)
     assert time.process_time() - start < 20
     assert {problem.cause.code.code for problem in problems if problem.cause} == {"X108"}
     assert len(problems) == 1, "the others only call what is too large"
 
 
 def test_the_deepest_that_is_accepted_can_be_executed() -> None:
-    functions, _ = load(f"functions:\n  {DEEP['a tower of calls']}")
+    functions, _ = loaded("a tower of calls")
     last = functions.defined[f"f{len(functions.defined) - 1}"]
     assert emit_spark(simplify(last.body))
     assert compile_value(last.body, ("x",)).call(0.0) == len(functions.defined)

@@ -313,7 +313,7 @@ def test_both_parsers_read_alike(text: str) -> None:
     assert fast.problems == slow.problems == ()
 
 
-def test_a_folder_of_two_thousand_files_is_read_in_seconds() -> None:
+def test_a_folder_of_five_hundred_files_is_read_in_seconds() -> None:
     client = (
         "  desk-{n}:\n    context: us\n    scopes: {{tenant: security, rest: any}}\n"
         '    subscriptions: {{sightings: {{types: [Sighting, Reading], where: "at.x < 5 m", durable: true}}}}\n'
@@ -321,9 +321,9 @@ def test_a_folder_of_two_thousand_files_is_read_in_seconds() -> None:
     text = "version: 1\nclients:\n" + "".join(client.format(n=number) for number in range(12))
     assert text.count("\n") == 50
     start = time.process_time()
-    for number in range(2_000):
+    for number in range(500):
         assert parse_yaml(text, f"clients/{number}.yaml").problems == ()
-    assert time.process_time() - start < 20  # on two cores that others use, too
+    assert time.process_time() - start < 5  # on two cores that others use, too
 
 
 def _places(node: Node) -> list[Location]:

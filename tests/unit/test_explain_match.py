@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import random
 
-import pytest
-
 from situ.explain.match_report import detection_lines, miss_lines
 from situ.explain.policy_match import LackReason, explain_detection, explain_miss
 from situ.policies.model import InstancesByConcept, Observation, Policy
 from situ.policies.reference import OccurrenceSet, detect
 from tests.situations import ONTOLOGY, generate, policy, saw
+from tests.volume import seeds
 
 ALONE = policy(
     "thing A (status = 'guest'), thing B (status = 'staff'), place R",
@@ -171,9 +170,9 @@ def test_clauses_about_absence_are_not_judged_if_nothing_happened() -> None:
     ]
 
 
-@pytest.mark.parametrize("start", range(0, 100, 25))
-def test_everything_generated_can_be_explained(start: int) -> None:
-    for seed in range(start, start + 25):
+@seeds(range(25), range(100))
+def test_everything_generated_can_be_explained(seeds: range) -> None:
+    for seed in seeds:
         case, dice = generate(seed), random.Random(seed)
         known = OccurrenceSet(case.policy, case.ontology, case.observations, case.instances, case.keep)
         found = detect(case.policy, case.ontology, case.observations, case.instances, keep=case.keep)

@@ -21,6 +21,7 @@ from situ.routing.routing_table import compile_routing
 from situ.stages.decode import EventDecoder
 from tests.oracles.routing import NaiveRouting
 from tests.types_files import types_of
+from tests.volume import cases
 
 TYPES = types_of("events:\n  Reading: {value: double, status: optional string}\n  Told: {subject: string}\n")
 RECEIVED = 1_793_521_800_000_000
@@ -67,8 +68,9 @@ def rows_of(given: list[dict[str, Any]]) -> list[Row]:
     return found
 
 
+@cases(5, 20)
 @pytest.mark.parametrize("number", [5, 40], ids=["one by one", "in columns"])
-def test_subject_and_extensions_are_found_by_all_ways(number: int) -> None:
+def test_subject_and_extensions_are_found_by_all_ways(number: int, cases: int) -> None:
     asked = {
         f"desk/s{place}": Subscription(client="desk", name=f"s{place}", types=("Reading",), where=where, durable=False)
         for place, where in enumerate(ASKED)
@@ -76,7 +78,7 @@ def test_subject_and_extensions_are_found_by_all_ways(number: int) -> None:
     routing = compile_routing(types=TYPES, functions={}, subscriptions=asked)
     reference = NaiveRouting(types=TYPES, functions={}, subscriptions=asked)
     compared = 0
-    for seed in range(20):
+    for seed in range(cases):
         given = events(seed, number)
         rows = rows_of(given)
         kept = [decode_line(encode_row(row)) for row in rows]
@@ -89,7 +91,7 @@ def test_subject_and_extensions_are_found_by_all_ways(number: int) -> None:
                 assert explain_filter_match(routing, id, rows[place]).matched is wanted
                 assert (id in reference.match(rows[place])) is wanted
                 compared += wanted
-    assert compared > 50
+    assert compared > 2 * cases
 
 
 def test_a_filter_on_the_subject_is_looked_up() -> None:

@@ -25,6 +25,7 @@ from tests.guarded import FILES as GUARDED
 from tests.project_files import write
 from tests.types_files import types_of
 from tests.unit.test_project_situations import FILES as SITUATIONS
+from tests.volume import cases
 
 EVENTS = """
 events:
@@ -433,25 +434,29 @@ def test_the_difference_of_two_projects(tmp_path: Path) -> None:
 # ── large ──
 
 
-def test_ten_thousand_scopes_with_serial_diamonds() -> None:
+@cases(1_000, 3_333)
+def test_thousands_of_scopes_with_serial_diamonds(cases: int) -> None:
     lines = ["dimensions:", "  d:", "    scopes:", "      t0: {}"]
-    for number in range(3_333):
+    for number in range(cases):
         top, bottom = f"t{number}", f"t{number + 1}"
         lines.append(f"      l{number}: {{in: [{top}], output: 'type IS Alarm AND severity > {number % 9}'}}")
         lines.append(f"      r{number}: {{in: [{top}], output: 'type IS Alarm AND severity < {number % 9}'}}")
         lines.append(f"      {bottom}: {{in: [l{number}, r{number}], carriers: [main]}}")
     text = (
-        "\n".join(lines) + "\nclients: {c: {d: [t3333]}}\ngrants: [{to: x, dimension: d, may: [admin], scopes: [t1]}]"
+        "\n".join(lines)
+        + f"\nclients: {{c: {{d: [t{cases}]}}}}\ngrants: [{{to: x, dimension: d, may: [admin], scopes: [t1]}}]"
     )
     before = time.process_time()
     graph, problems = load(text)
     assert problems == []
-    assert len(graph.dimensions["d"].scopes) == 10_000
-    assert may(graph, "x", "admin", "d", "t3333")
+    assert len(graph.dimensions["d"].scopes) == 3 * cases + 1
+    assert may(graph, "x", "admin", "d", f"t{cases}")
     assert scopes_from_json(scopes_as_json(graph)) == graph
-    assert list(check_tags(graph, TagSet.of({"d": "t3333"}), TagRequest(who="c", publishes=True, zone="main"))) == []
-    assert time.process_time() - before < 60
-    closing = text.replace("t0: {}", "t0: {in: [t3333]}")
+    assert (
+        list(check_tags(graph, TagSet.of({"d": f"t{cases}"}), TagRequest(who="c", publishes=True, zone="main"))) == []
+    )
+    assert time.process_time() - before < cases / 60
+    closing = text.replace("t0: {}", f"t0: {{in: [t{cases}]}}")
     assert {each.code.code for each in load(closing)[1]} == {"V004"}
 
 

@@ -288,31 +288,31 @@ def test_what_is_not_right_stays_as_it_is() -> None:
 HOSTILE: dict[str, tuple[Callable[[], str | bytes], str]] = {
     "not UTF-8": (lambda: policy(conditions="A is inside R").encode() + b"\xff", "P110"),
     "UTF-16": (lambda: SECURITY.encode("utf-16"), "P110"),
-    "zeros": (lambda: "\x00" * 200_000, "S105"),
+    "zeros": (lambda: "\x00" * 50_000, "S105"),
     "too large": (lambda: SECURITY + "#" * 300_000, "P108"),
-    "parentheses": (lambda: policy(conditions="(" * 100_000), "S119"),
-    "parentheses, closed": (lambda: policy(conditions="(" * 60_000 + "A is in R" + ")" * 60_000), "S119"),
-    "lines of parentheses": (lambda: policy(conditions="(\n" * 60_000), "S119"),
-    "parentheses never closed": (lambda: policy(conditions="A is in R (\n" * 15_000), "S119"),
-    "one parenthesis a line": (lambda: policy(conditions="\n".join(["()"] * 50_000)), "S105"),
-    "closing parentheses": (lambda: policy(conditions=")\n" * 60_000), "S110"),
-    "sequence": (lambda: policy(conditions="A is in R followed-by " * 8_000 + "A is in R"), "S119"),
-    "not": (lambda: policy(conditions="not (" * 40_000), "S119"),
-    "nots": (lambda: policy(conditions="not " * 60_000), "S116"),
-    "quotes": (lambda: policy(conditions="'" * 200_001), "S110"),
-    "double quotes": (lambda: policy(conditions='"' * 200_000), "S109"),
-    "ands": (lambda: policy(conditions="and " * 60_000), "S105"),
-    "unknown options": (lambda: "x\n" * 100_000, "S114"),
-    "policies": (lambda: "policy a\n" * 25_000, "S118"),
-    "sections": (lambda: "concepts\n" * 25_000, "S107"),
-    "a word": (lambda: "x" * 250_000, "S114"),
-    "a name": (lambda: "policy " + "x" * 250_000, "S117"),
-    "a number": (lambda: policy(options="window " + "9" * 250_000 + " s"), "S114"),
-    "slashes": (lambda: policy(conditions="A.x > 5 m" + "/m" * 100_000), "S105"),
-    "dots": (lambda: policy(conditions="A" + ".x" * 100_000), "S105"),
-    "blanks": (lambda: " " * 250_000, "S106"),
-    "commas": (lambda: policy(concepts="person A (" + "," * 200_000 + ")"), "S105"),
-    "an aliasless list": (lambda: policy(concepts="x " * 100_001), "S115"),
+    "parentheses": (lambda: policy(conditions="(" * 25_000), "S119"),
+    "parentheses, closed": (lambda: policy(conditions="(" * 15_000 + "A is in R" + ")" * 15_000), "S119"),
+    "lines of parentheses": (lambda: policy(conditions="(\n" * 15_000), "S119"),
+    "parentheses never closed": (lambda: policy(conditions="A is in R (\n" * 3_750), "S119"),
+    "one parenthesis a line": (lambda: policy(conditions="\n".join(["()"] * 12_500)), "S105"),
+    "closing parentheses": (lambda: policy(conditions=")\n" * 15_000), "S110"),
+    "sequence": (lambda: policy(conditions="A is in R followed-by " * 2_000 + "A is in R"), "S119"),
+    "not": (lambda: policy(conditions="not (" * 10_000), "S119"),
+    "nots": (lambda: policy(conditions="not " * 15_000), "S116"),
+    "quotes": (lambda: policy(conditions="'" * 50_001), "S110"),
+    "double quotes": (lambda: policy(conditions='"' * 50_000), "S109"),
+    "ands": (lambda: policy(conditions="and " * 15_000), "S105"),
+    "unknown options": (lambda: "x\n" * 25_000, "S114"),
+    "policies": (lambda: "policy a\n" * 6_250, "S118"),
+    "sections": (lambda: "concepts\n" * 6_250, "S107"),
+    "a word": (lambda: "x" * 62_500, "S114"),
+    "a name": (lambda: "policy " + "x" * 62_500, "S117"),
+    "a number": (lambda: policy(options="window " + "9" * 62_500 + " s"), "S114"),
+    "slashes": (lambda: policy(conditions="A.x > 5 m" + "/m" * 25_000), "S105"),
+    "dots": (lambda: policy(conditions="A" + ".x" * 25_000), "S105"),
+    "blanks": (lambda: " " * 62_500, "S106"),
+    "commas": (lambda: policy(concepts="person A (" + "," * 50_000 + ")"), "S105"),
+    "an aliasless list": (lambda: policy(concepts="x " * 25_001), "S115"),
 }
 
 
@@ -328,14 +328,14 @@ def test_hostile_text_is_refused_at_once(name: str) -> None:
     assert code in {problem.code.code for problem in problems}
     assert all(problem.location is not None and problem.hint for problem in problems)
     assert len(problems) <= 130
-    assert seconds < 10, "a bound with room for a slow machine; a second or two on a common one"
+    assert seconds < 3, "a bound with room for a slow machine; a tenth of a second on a common one"
 
 
 def test_a_long_policy_is_read() -> None:
-    text = policy(conditions="\n".join(f"A is inside R or B is within {number} m of A" for number in range(4_000)))
+    text = policy(conditions="\n".join(f"A is inside R or B is within {number} m of A" for number in range(1_000)))
     start = time.process_time()
-    assert len(parse_policy(text, "long.dpl").conditions.parts) == 4_000
-    assert time.process_time() - start < 10
+    assert len(parse_policy(text, "long.dpl").conditions.parts) == 1_000
+    assert time.process_time() - start < 3
 
 
 def relation(left: str, name: str, right: str, *, negated: bool = False, of: str = "") -> RelationText:
