@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from situ.bus.interface import Bus
 from situ.client.declarations import Registration
@@ -240,7 +242,7 @@ class ExpectationHandler(QualityRegistrations[RegisteredExpectation, StateChange
         """With ids as this client calls them."""
         prefix = f"{self.client}/"
         force = change.in_force
-        return replace(
+        return msgspec.structs.replace(
             change,
             expectation=change.expectation.removeprefix(prefix),
             in_force=None if force is None else force.removeprefix(prefix),

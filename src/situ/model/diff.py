@@ -6,17 +6,16 @@ Compares canonical forms, so what was only written otherwise is no change.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from situ.lang.stored_form import StoredForm
 from situ.model.deployment import Deployment
 from situ.model.kinds import KINDS, ComparedByKind, ComparedThing, Kind, things_in
 
 What = Literal["added", "removed", "changed"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeDetail:
+class ChangeDetail(StoredForm, frozen=True, kw_only=True):
     """One part of a thing that changed: an attribute, the filter, a single setting. None where it is not there."""
 
     part: str
@@ -24,8 +23,7 @@ class ChangeDetail:
     after: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeploymentChange:
+class DeploymentChange(StoredForm, frozen=True, kw_only=True):
     """One thing that is other than before. ``before`` and ``after`` are the whole of it, None where it is not there."""
 
     kind: str
@@ -37,16 +35,6 @@ class DeploymentChange:
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name} {self.what}"
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "what": self.what,
-            "before": self.before,
-            "after": self.after,
-            "details": [{"part": d.part, "before": d.before, "after": d.after} for d in self.details],
-        }
 
 
 def diff_deployments(old: Deployment | None, new: Deployment) -> tuple[DeploymentChange, ...]:

@@ -7,9 +7,11 @@ that is known; in the terms of other contexts it is not.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import msgspec
+
+from situ.lang.stored_form import StoredForm
 from situ.lang.tags import TagSet
 from situ.lang.types.model import Struct, is_subtype
 from situ.lang.types.table import Types
@@ -30,24 +32,14 @@ NOT_THERE = "not declared"
 _SITUATIONS = "situ.situation"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VisibilityChange:
+class VisibilityChange(StoredForm, frozen=True, kw_only=True):
     """A pair that is decided otherwise: never, always or depends, or not declared on one side."""
 
     publishes: str
     receives: str
     before: str
     after: str
-    direction: VisibilityShift
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "publishes": self.publishes,
-            "receives": self.receives,
-            "before": self.before,
-            "after": self.after,
-            "change": self.direction.value,
-        }
+    direction: VisibilityShift = msgspec.field(name="change")
 
 
 class _Side(NamedTuple):

@@ -12,6 +12,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+import msgspec
+
+from situ.lang.stored_form import StoredForm
 from situ.quality.model.costs import UNAFFORDABLE, AtLeast, ConstantCost, Cost, PiecewiseCost
 from situ.quality.model.declarations import (
     Capability,
@@ -96,11 +99,10 @@ def _nothing() -> Mapping[str, Any]:
     return MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(StoredForm, frozen=True, kw_only=True):
     """To what a profile is moved: better values of free properties, and another mode. What is not named stays."""
 
-    values: Mapping[str, float] = field(default_factory=_nothing)
+    values: Mapping[str, float] = msgspec.field(default_factory=_nothing)
     """By the ids of properties."""
     mode: str = ""
 

@@ -10,14 +10,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
+import msgspec
+
 from situ.lang.quantities import format_duration, parse_duration
+from situ.lang.stored_form import StoredForm
 from situ.quality.model.declarations import Aggregate, Keep
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class Limit(StoredForm, frozen=True, kw_only=True):
     """At most ``events`` in ``minutes`` minutes, for windows that start at or after ``since``."""
 
+    OMITTED = ("since", "until")
     events: int
     minutes: int = 1
     form: Literal["slot", "quota"] = "slot"
@@ -27,10 +30,10 @@ class Limit:
     """From here on nothing is thinned; None: it holds until the next one begins."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thin:
+class Thin(StoredForm, frozen=True, kw_only=True):
     """Rate down. ``limits`` in the order of time."""
 
+    OMITTED = ("per", "across", "keep")
     limits: tuple[Limit, ...]
     per: str = ""
     across: bool = False
@@ -46,11 +49,11 @@ class EventFloor:
     keep_missing: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suppress:
+class Suppress(StoredForm, frozen=True, kw_only=True):
     """Imprecision up: an event passes if its attribute differs by more than ``delta`` from the last that passed."""
 
-    attribute: str
+    OMITTED = ("per", "per_key", "max_silence")
+    attribute: str = msgspec.field(name="of")
     delta: float
     per: str = ""
     per_key: tuple[tuple[str, float], ...] = ()
@@ -84,8 +87,8 @@ def shape_as_json(shape: Shape) -> Json:
     found: Json = {} if shape.sources is None else {"sources": sorted(shape.sources)}
     found |= {"each": [_each(each) for each in shape.each]} if shape.each else {}
     found |= {"aggregate": aggregate_as_json(shape.aggregate)} if shape.aggregate is not None else {}
-    found |= {"suppress": [_suppress(each) for each in shape.suppress]} if shape.suppress else {}
-    return found | ({"thin": _thin(shape.thin)} if shape.thin is not None else {})
+    found |= {"suppress": [each.as_json() for each in shape.suppress]} if shape.suppress else {}
+    return found | ({"thin": shape.thin.as_json()} if shape.thin is not None else {})
 
 
 def shape_from_json(value: Any) -> Shape:
@@ -97,8 +100,8 @@ def shape_from_json(value: Any) -> Shape:
             sources=frozenset(value["sources"]) if "sources" in value else None,
             each=tuple(_to_each(each) for each in value.get("each", ())),
             aggregate=aggregate_from_json(value["aggregate"]) if "aggregate" in value else None,
-            suppress=tuple(_to_suppress(each) for each in value.get("suppress", ())),
-            thin=_to_thin(value["thin"]) if "thin" in value else None,
+            suppress=tuple(Suppress.from_json(each) for each in value.get("suppress", ())),
+            thin=Thin.from_json(value["thin"]) if "thin" in value else None,
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"this is no shape: {error!r}") from error
@@ -137,52 +140,3 @@ def _each(each: EventFloor) -> Json:
 
 def _to_each(value: Any) -> EventFloor:
     return EventFloor(about=value["about"], floor=float(value["floor"]), keep_missing=value.get("missing") == "keep")
-
-
-def _suppress(suppress: Suppress) -> Json:
-    found: Json = {"of": suppress.attribute, "delta": float(suppress.delta)}
-    found |= {"per": suppress.per} if suppress.per else {}
-    found |= {"per_key": [[key, float(delta)] for key, delta in suppress.per_key]} if suppress.per_key else {}
-    return found | ({"max_silence": suppress.max_silence} if suppress.max_silence is not None else {})
-
-
-def _to_suppress(value: Any) -> Suppress:
-    return Suppress(
-        attribute=value["of"],
-        delta=float(value["delta"]),
-        per=value.get("per", ""),
-        per_key=tuple((key, float(delta)) for key, delta in value.get("per_key", ())),
-        max_silence=value.get("max_silence"),
-    )
-
-
-def _thin(thin: Thin) -> Json:
-    found: Json = {"limits": [_limit(each) for each in thin.limits]}
-    found |= {"per": thin.per} if thin.per else {}
-    found |= {"across": True} if thin.across else {}
-    return found | ({"keep": thin.keep} if thin.keep != "first" else {})
-
-
-def _to_thin(value: Any) -> Thin:
-    return Thin(
-        limits=tuple(_to_limit(each) for each in value["limits"]),
-        per=value.get("per", ""),
-        across=value.get("across", False),
-        keep=value.get("keep", "first"),
-    )
-
-
-def _limit(limit: Limit) -> Json:
-    found: Json = {"events": limit.events, "minutes": limit.minutes, "form": limit.form}
-    found |= {"since": limit.since} if limit.since is not None else {}
-    return found | ({"until": limit.until} if limit.until is not None else {})
-
-
-def _to_limit(value: Any) -> Limit:
-    return Limit(
-        events=value["events"],
-        minutes=value["minutes"],
-        form=value["form"],
-        since=value.get("since"),
-        until=value.get("until"),
-    )

@@ -7,10 +7,14 @@ refused, expired, failed, withdrawn.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
+import msgspec
+from msgspec.structs import replace
+
+from situ.lang.stored_form import StoredForm, plain
 from situ.quality.model.allocation_problem import STAY, Target, point_at
 from situ.quality.model.declarations import Point, Profile
 from situ.quality.negotiation.feedback import Advice, Kind, Value
@@ -139,12 +143,12 @@ class Ledger:
             self.mode = ""
 
     def as_json(self) -> dict[str, Any]:
-        claims = {id: target_as_json(each) for id, each in self.claims.items()}
+        claims = {id: each.as_json() for id, each in self.claims.items()}
         return {"baseline": dict(self.baseline), "mode": self.mode, "claims": claims}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Ledger:
-        claims = {id: target_from_json(each) for id, each in value["claims"].items()}
+        claims = {id: Target.from_json(each) for id, each in value["claims"].items()}
         return cls(baseline=dict(value["baseline"]), mode=value["mode"], claims=claims)
 
 
@@ -176,14 +180,6 @@ def lowers(target: Target, profile: Profile) -> Target:
     return Target(values=MappingProxyType(values), mode=mode) if values or mode else STAY
 
 
-def target_as_json(target: Target) -> dict[str, Any]:
-    return {"values": dict(target.values), "mode": target.mode}
-
-
-def target_from_json(value: Mapping[str, Any]) -> Target:
-    return Target(values=MappingProxyType(dict(value["values"])), mode=value["mode"])
-
-
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # The course of advice. At most one advice is open. One that is not answered is sent once more; one that is accepted has
 # to show. Who lets advice expire or fails to follow it rests for a minute and others are asked; who does it twice in a
@@ -205,12 +201,10 @@ ENOUGH = 2
 Status = Literal["sent", "accepted"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenAdvice:
+class OpenAdvice(StoredForm, frozen=True, kw_only=True):
     """An advice under way."""
 
     id: str
-    target: Target
     number: int
     """Of the message that told of it last."""
     repeated: bool = False
@@ -220,10 +214,10 @@ class OpenAdvice:
     """When it was last sent, or accepted."""
     mark: int | None = None
     """How far event time was when it was accepted, in µs."""
+    target: Target
 
 
-@dataclass(slots=True)
-class AdviceCourse:
+class AdviceCourse(msgspec.Struct):
     """All that is known of a publisher's ways with advice, for one profile."""
 
     open: OpenAdvice | None = None
@@ -233,16 +227,16 @@ class AdviceCourse:
     """In a row."""
     until: float | None = None
     """Until when nothing is advised and nothing expected: it rests or is frozen."""
-    limits: dict[str, float] = field(default_factory=dict)
-    barred: set[str] = field(default_factory=set)
+    limits: dict[str, float] = msgspec.field(default_factory=dict)
+    barred: set[str] = msgspec.field(default_factory=set)
     """Modes that it refused or failed to take."""
-    unproven: dict[str, float] = field(default_factory=dict)
+    unproven: dict[str, float] = msgspec.field(default_factory=dict)
     """Property → what it says it does since it was advised, and nobody has measured."""
     asked: Target | None = None
     """What it was last advised to do, whatever became of that: who does it late still does it on advice."""
     relax_at: float | None = None
     """When it is to be told to fall back."""
-    relaxed: list[OpenAdvice] = field(default_factory=list)
+    relaxed: list[OpenAdvice] = msgspec.field(default_factory=list)
     """Advice to fall back of which the publisher has shown by nothing that it heard it: it may have been away. No two
     are about the same."""
 
@@ -373,27 +367,12 @@ class AdviceCourse:
     # ── its form ──────────────────────────────────────────────────────────────────────────────────
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "open": None if self.open is None else _open_as_json(self.open),
-            "last": self.last,
-            "failures": self.failures,
-            "until": self.until,
-            "limits": dict(self.limits),
-            "barred": sorted(self.barred),
-            "unproven": dict(self.unproven),
-            "asked": None if self.asked is None else target_as_json(self.asked),
-            "relax_at": self.relax_at,
-            "relaxed": [_open_as_json(each) for each in self.relaxed],
-        }
+        found: dict[str, Any] = plain(self)
+        return found
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> AdviceCourse:
-        given = dict(value)
-        given["open"] = None if value["open"] is None else _open_from_json(value["open"])
-        given["barred"] = set(value["barred"])
-        given["asked"] = None if value["asked"] is None else target_from_json(value["asked"])
-        given["relaxed"] = [_open_from_json(each) for each in value.get("relaxed", ())]
-        return cls(**given)
+    def from_json(cls, value: Any) -> AdviceCourse:
+        return msgspec.convert(value, cls)
 
 
 def _without(advice: OpenAdvice, properties: Collection[str], *, mode: bool) -> OpenAdvice:
@@ -407,15 +386,6 @@ def _suffices(able: Mapping[str, float], target: Target, profile: Profile) -> bo
     return all(
         id in able and about[id].at_least(able[id], wanted) for id, wanted in target.values.items() if id in about
     )
-
-
-def _open_as_json(advice: OpenAdvice) -> dict[str, Any]:
-    plain = {name: getattr(advice, name) for name in ("id", "number", "repeated", "status", "since", "mark")}
-    return plain | {"target": target_as_json(advice.target)}
-
-
-def _open_from_json(value: Mapping[str, Any]) -> OpenAdvice:
-    return OpenAdvice(**{**value, "target": target_from_json(value["target"])})
 
 
 def _message(advice: OpenAdvice, kind: Kind, profile: Profile, deadline: float | None) -> Advice:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from situ.quality.match.satisfaction import Satisfaction as Standing
 from situ.quality.match.satisfaction import reasons

@@ -7,9 +7,10 @@ to write down, `restore_values` puts it back.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
+
+from msgspec.structs import replace
 
 from situ.quality.measurement.estimator import Estimate
 from situ.quality.model.allocation_problem import Target

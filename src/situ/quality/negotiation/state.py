@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from situ.lang.stored_form import StoredForm
 from situ.quality.match.match_index import MatchIndex
 from situ.quality.measurement.estimator import Correction, Estimate, effective_profile
 from situ.quality.measurement.panes import PaneStore
@@ -58,8 +59,7 @@ Outcome = tuple[str, ...]
 """How an expectation stands, as far as it was decided."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionCause:
+class DecisionCause(StoredForm, frozen=True, kw_only=True):
     """Something that happened: to a profile, to an expectation, or to neither."""
 
     what: str
@@ -67,27 +67,14 @@ class DecisionCause:
     profile: str = ""
     expectation: str = ""
 
-    def as_json(self) -> dict[str, Any]:
-        return {"what": self.what, "profile": self.profile, "expectation": self.expectation}
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectationDecision:
+class ExpectationDecision(StoredForm, frozen=True, kw_only=True):
     """How an expectation stands, since when, and after what."""
 
     outcome: Outcome
     at: float
     """Seconds since the epoch."""
     cause: DecisionCause | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        cause = None if self.cause is None else self.cause.as_json()
-        return {"outcome": list(self.outcome), "at": self.at, "cause": cause}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> ExpectationDecision:
-        cause = None if value["cause"] is None else DecisionCause(**value["cause"])
-        return cls(outcome=tuple(value["outcome"]), at=value["at"], cause=cause)
 
 
 # ── what happens in a step ──
