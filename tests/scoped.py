@@ -21,11 +21,11 @@ from situ.model import Deployment
 from situ.policies.enrichment.instances import InstanceColumns
 from situ.policies.model import InstancesByConcept
 from situ.project.check import check_folder
-from situ.routing.advertisement_check import OWN
 from situ.stages.detect.progress import DetectionProgress
 from situ.stages.detect.situation_events import PolicyMessage, cause_positions, situation_messages
 from situ.stages.detect.step import States, decide, work_rows
 from situ.stages.plan import Plan, compile_plan
+from situ.stages.stamp import OWN
 from tests.guarded import FILES
 from tests.project_files import write
 

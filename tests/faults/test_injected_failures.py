@@ -74,7 +74,7 @@ ON_EDGE = [
     "situ.stages.plan:decode",
     "situ.stages.plan:interpret",
     "situ.stages.plan:interpret_out",
-    "situ.stages.plan:stamp",
+    "situ.stages.stamp:stamp",
     "situ.stages.root_log:root_message",
     "situ.stages.root_log:place",
     "situ.stages.root_log:read_lines",
@@ -88,7 +88,7 @@ ON_SPARK = [
     "situ.spark.partitions:take_events",
     "situ.stages.plan:interpret",
     "situ.stages.plan:interpret_out",
-    "situ.spark.dispatch:stamp",
+    "situ.stages.stamp:stamp",
     "situ.spark.dispatch:root_message",
     "situ.spark.dispatch:route",
 ]
@@ -99,11 +99,11 @@ CORE = [
     "situ.event.lines:encode_rows situ.event.lines:encode_row",
     "situ.stages.interpret:Interpretation._structs_into_root",
     f"{SLOWLY} situ.stages.interpret:Interpretation._into_root",
-    "situ.stages.plan:AdvertisementFilters.kept",
+    "situ.stages.stamp:AdvertisementFilters.kept",
     f"{SLOWLY} situ.contexts.transform.converter:Converter.text",
     f"{SLOWLY} situ.stages.interpret_out:DeliveryConversion._line",
     f"{SLOWLY} situ.stages.interpret:Interpretation._in_terms",
-    "situ.routing.advertisement_check:AdvertisementCheck.each",
+    "situ.stages.stamp:AdvertisementCheck.each",
     "situ.routing.routing_table:RoutingTable._route",
     "situ.routing.routing_table:RoutingTable._route situ.routing.routing_table:RoutingTable._route_one",
     "situ.routing.filter:Filter.test",
@@ -116,9 +116,9 @@ NOT_BY_EVENTS = {
     "situ.spark.partitions:decode": "goes through all messages of a task; what it does with one is in it",
     "situ.stages.root_log:read_lines": "reads lines that this process has written",
 }
-EDGE_STAGES = ("situ.stages.plan", "situ.stages.root_log", "situ.stages.deliver")
+EDGE_STAGES = ("situ.stages.plan", "situ.stages.stamp", "situ.stages.root_log", "situ.stages.deliver")
 SPARK_STAGES = ("situ.spark.partitions", "situ.spark.dispatch")
-OF_BOTH = {"situ.stages.plan:interpret", "situ.stages.plan:interpret_out"}
+OF_BOTH = {"situ.stages.stamp:stamp", "situ.stages.plan:interpret", "situ.stages.plan:interpret_out"}
 """The stages that Spark has from where the edge engine has all of its own."""
 NO_STAGES = {
     "situ.stages.plan:compile_plan": "makes the plan, before there are events",

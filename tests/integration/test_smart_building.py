@@ -19,7 +19,8 @@ from situ.event.lines import encode_rows
 from situ.event.row import BadRow, Origin, Row
 from situ.project.check import check_folder
 from situ.project.create import example_folder
-from situ.stages.plan import Plan, compile_plan, stamp
+from situ.stages.plan import Plan, compile_plan
+from situ.stages.stamp import stamp
 from situ.tables.cache import TablesInUse
 
 CONTEXTS = {"TagSeen": "readers", "FaceSeen": "cameras"}

@@ -20,8 +20,8 @@ from situ.lang.types.model import DOUBLE, INT, POINT, STRING, TIMESTAMP, Attribu
 from situ.lang.types.scalars import print_timestamp, read_timestamp
 from situ.lang.types.table import Types
 from situ.routing import Advertisement
-from situ.routing.advertisement_check import AdvertisementCheck
 from situ.stages.decode import EventDecoder
+from situ.stages.stamp import AdvertisementCheck
 from tests.oracles.arrow_rows import ROW_SCHEMA, arrow_to_rows, rows_to_arrow
 
 SEEN = Struct(

@@ -7,14 +7,13 @@ import json
 import pytest
 
 from situ.event.message import OWN, Message, StoredMessage, join_lines
-from situ.event.row import BadRow, Row
 from situ.event.subjects import BusNames
 from situ.model import Deployment
 from situ.spark.detect_query import raw_message
-from situ.spark.dispatch import stamp
 from situ.spark.partitions import decode
 from situ.stages.detect.situation_events import PolicyMessage
 from situ.stages.plan import compile_plan
+from situ.stages.stamp import stamp
 
 CLOSED = {
     "policy": "gone",
@@ -43,10 +42,10 @@ def test_only_detection_speaks_for_policies_that_are_gone(own: bool) -> None:
     stored = StoredMessage(seq=1, subject=message.subject, headers=headers, body=message.body, at=5)
     plan = compile_plan(Deployment())
     (rows,) = decode([stored], plan, {}, lambda version: None)
-    (row,) = stamp(rows, plan)
+    good, bad = stamp(rows, plan)
     if own:
-        assert isinstance(row, Row), row
-        assert (row.client, row.ad) == ("gone", "")
+        assert [(row.client, row.ad) for row in good] == [("gone", "")]
+        assert not bad
     else:
-        assert isinstance(row, BadRow)
-        assert row.errors[0][0] == "R002"
+        assert not good
+        assert [row.errors[0][0] for row in bad] == ["R002"]

@@ -34,7 +34,7 @@ from situ.protocol.messages import (
     Tags,
     Unadvertise,
 )
-from situ.routing.advertisement_check import not_of_type
+from situ.routing.model import not_of_type
 
 _OTHER = re.compile(r"[^A-Za-z0-9]+")
 _TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:\.[A-Za-z][A-Za-z0-9_]*)*")

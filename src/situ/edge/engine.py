@@ -41,8 +41,9 @@ from situ.registry.snapshots import engine_alive, fetch_deployment, report_adopt
 from situ.stages.decode import texts_of
 from situ.stages.detect.situation_events import DetectionStatus, PolicyMessage
 from situ.stages.interpret import Interpretation
-from situ.stages.plan import Plan, compile_plan, decode, interpret, stamp
+from situ.stages.plan import Plan, compile_plan, decode, interpret
 from situ.stages.root_log import dead_letters, ingress_rows, origin_of, place, read_lines, root_message, upgrade_message
+from situ.stages.stamp import stamp
 from situ.stages.takeover import EngineHandover
 
 _log = logging.getLogger("situ.edge")

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from situ.lang.problems import Location
+from situ.lang.catalogue import NOT_AS_ADVERTISED
+from situ.lang.problems import Location, Problem
 from situ.lang.tags import NO_TAGS, TagSet, WrittenTags
 
 NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
@@ -161,3 +162,11 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is no text")
     return value
+
+
+def not_of_type(type: str, ad: str, advertised: str) -> Problem:
+    """The event is of another type than its advertisement says."""
+    return NOT_AS_ADVERTISED(
+        reason=f"is of type `{type}`, but `{ad}` advertises `{advertised}`",
+        remedy="Publish it under an advertisement of its type or of one above it, or leave `situad` out.",
+    )

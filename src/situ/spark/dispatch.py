@@ -1,7 +1,7 @@
 """The second half of a batch in Spark's workers: rows are interpreted, stamped, routed, shaped and published.
 
-`publish` and `BusWriter` are the bus as a sink. `stamp`, `route` and `root_message` apply the stages of the same names
-to rows. `DispatchTask` takes one task's share of a batch through all of them; `dispatched` publishes what comes of it.
+`publish` and `BusWriter` are the bus as a sink. `route` and `root_message` apply the stages of the same names to rows.
+`DispatchTask` takes one task's share of a batch through all stages; `dispatched` publishes what comes of it.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from situ.stages.pending_deliveries import DeliveryTag, PendingDeliveries, Shape
 from situ.stages.plan import Plan, interpret, interpret_out
 from situ.stages.root_log import dead_letter_line
 from situ.stages.shape import ShapedDeliveries, ShapeState
+from situ.stages.stamp import stamp
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # The bus as a sink: messages are published in their order, by the task that has them. A message with an id is stored
@@ -108,20 +109,6 @@ def _messages(batches: Iterator[pa.RecordBatch]) -> Iterator[Message]:
         subjects, headers, bodies = (batch.column(name).to_pylist() for name in ("subject", "headers", "body"))
         for subject, header, body in zip(subjects, headers, bodies, strict=True):
             yield Message(subject=subject, headers=_HEADERS.decode(header), body=body)
-
-
-# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Stage stamp: each row gets the advertisement it was published under, or is no event of its client's; with scopes also
-# the bits that decide its visibility.
-
-
-def stamp(rows: Iterable[Row | BadRow], plan: Plan) -> list[Row | BadRow]:
-    """The rows, stamped; what was bad before stays as it is."""
-    stamped = plan.stamped(rows)
-    if plan.seeing is not None and (bad := plan.seeing.stamp([row for row in stamped if isinstance(row, Row)])):
-        failed = {each.seq: each for each in bad}
-        return [failed.get(row.seq, row) for row in stamped]
-    return stamped
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -332,7 +319,7 @@ class DispatchTask:
             yield from self._by_many(rows)
         else:
             for each in rows:
-                yield from self._message(self._stamped(each))
+                yield from self._message(*self._stamped(each))
         if self._shaping is not None:
             yield from self._let_go(self._shaping.tick(self._clock), self._plan)
         yield from self._delivery.finish()
@@ -369,9 +356,9 @@ class DispatchTask:
     def _remembered(self, rows: Iterable[list[Row | BadRow]]) -> Iterator[Message]:
         """The same, where conversions ask what came before."""
         for each in rows:
-            stamped = self._stamped(each)
-            self._plan.interpretation.incoming.note([row for row in stamped if isinstance(row, Row)])
-            yield from self._message(stamped)
+            good, bad = self._stamped(each)
+            self._plan.interpretation.incoming.note(good)
+            yield from self._message(good, bad)
 
     def _by_many(self, rows: Iterable[list[Row | BadRow]]) -> Iterator[Message]:
         """The same, but Python functions are called once for many messages instead of once for each."""
@@ -379,27 +366,31 @@ class DispatchTask:
         for some in _together(rows):
             with prefetch_inbound(plan.interpretation, some):
                 stamped = [self._stamped(each) for each in some]
-            good = [[row for row in each if isinstance(row, Row)] for each in stamped]
-            routed = [(each, route(each, plan, queued=True)) for each in good if each]
+            routed = [(good, route(good, plan, queued=True)) for good, _ in stamped if good]
             with prefetch_outbound(plan.interpretation, routed, plan.routing):
-                for each in stamped:
-                    yield from self._message(each)
+                for good, bad in stamped:
+                    yield from self._message(good, bad)
 
-    def _stamped(self, rows: list[Row | BadRow]) -> list[Row | BadRow]:
+    def _stamped(self, rows: list[Row | BadRow]) -> tuple[list[Row], list[BadRow]]:
         """The events of a message in root's terms and stamped; those that make that fail are dead letters."""
+        self._highest[rows[-1].client] = (rows[-1].incarnation, rows[-1].seq)
         try:
             return stamp(interpret(rows, self._plan), self._plan)
         except Exception as error:
             if not is_of_event(error):
                 raise
-        found: list[Row | BadRow] = []
+        good: list[Row] = []
+        bad: list[BadRow] = []
         for row in rows:
             try:
-                found += stamp(interpret([row], self._plan), self._plan)
+                fine, refused = stamp(interpret([row], self._plan), self._plan)
             except Exception as error:  # noqa: BLE001 - of this event, and of no other
                 original = row.original if isinstance(row, BadRow) else row.data
-                found.append(failed(row, row.stage if isinstance(row, BadRow) else "stamp", error, original))
-        return found
+                bad.append(failed(row, row.stage if isinstance(row, BadRow) else "stamp", error, original))
+            else:
+                good += fine
+                bad += refused
+        return good, bad
 
     def counts(self) -> TaskCounts:
         """What was seen so far."""
@@ -419,11 +410,7 @@ class DispatchTask:
             traces=self._traces,
         )
 
-    def _message(self, rows: list[Row | BadRow]) -> Iterator[Message]:
-        last = rows[-1]
-        self._highest[last.client] = (last.incarnation, last.seq)
-        good = [row for row in rows if isinstance(row, Row)]
-        bad = [row for row in rows if isinstance(row, BadRow)] if len(good) < len(rows) else []
+    def _message(self, good: list[Row], bad: list[BadRow]) -> Iterator[Message]:
         lines: list[bytes] = []
         if good:
             good, lines, unwritten = written(good, "root")

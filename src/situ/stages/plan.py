@@ -1,21 +1,17 @@
-"""The plan of a deployment, compiled once for all engines, and the stages decode, interpret, stamp and route.
+"""The plan of a deployment, compiled once for all engines, and the stages decode, interpret and route.
 
-`AdvertisementFilters` decides what advertisements promise, `compile_plan` makes a `Plan`, the functions behind it are
-the stages, each over rows and a plan.
+`compile_plan` makes a `Plan`, the functions behind it are the stages, each over rows and a plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from situ.event.message import EventKey
 from situ.event.row import BadRow, Origin, Row
-from situ.lang.problems import SituError
 from situ.model.deployment import Deployment
 from situ.quality.measurement.meter import MeasuredPublishers
-from situ.routing.advertisement_check import AdvertisementCheck
-from situ.routing.model import Advertisement, Subscription
 from situ.routing.routing_table import RoutedRows, RoutingTable, compile_routing
 from situ.scopes.stamp_codec import NO_NUMBERING
 from situ.stages.detect.detection_plan import DetectionPlan
@@ -24,78 +20,9 @@ from situ.stages.detect.step import PolicyReader
 from situ.stages.interpret import Interpretation
 from situ.stages.interpret_out import ConvertedDeliveries
 from situ.stages.shape import ShapePlan
-from situ.stages.type_visibility import TypeVisibility, redact_hidden_types
+from situ.stages.stamp import AdvertisementCheck, AdvertisementFilters
+from situ.stages.type_visibility import TypeVisibility
 from situ.stages.visibility import EventVisibility
-
-# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# What advertisements promise of their events beside the type: filters, decided as those of subscriptions are. A filter
-# in the terms of a context asks of root events what a subscription there would ask. One that nobody can decide, because
-# the context does not see its own events, is true for none: what cannot be held to a promise is not let in.
-
-
-class AdvertisementFilters:
-    """The filters of the advertisements of one deployment."""
-
-    def __init__(
-        self, deployment: Deployment, interpretation: Interpretation, before: AdvertisementFilters | None = None
-    ) -> None:
-        self._deployment = deployment
-        self._interpretation = interpretation
-        self._routing: RoutingTable | None = before._routing if before is not None else None
-        self._asked: Mapping[str, Subscription] = {}
-        self._undecided: frozenset[str] = frozenset()
-        self.learn(deployment.advertisements)
-
-    @property
-    def promising(self) -> Collection[str]:
-        return self._asked.keys()
-
-    def said(self, ad: str) -> str:
-        return self._asked[ad].where
-
-    def kept(self, ad: str, row: Row) -> bool:
-        if ad in self._undecided or self._routing is None or not self._routing.matches(ad, row):
-            return False
-        later = self._interpretation.decision(self._asked[ad], row.type)
-        return later is None or bool(later.wants(row))
-
-    def learn(self, advertisements: Mapping[str, Advertisement]) -> None:
-        """These hold, too."""
-        new = {id: self._as_asked(each) for id, each in advertisements.items() if each.where}
-        if not new:
-            return
-        self._asked = {**self._asked, **new}
-        try:
-            self._routing = self._compiled(self._decided())
-        except SituError:
-            self._undecided |= {id for id, each in new.items() if not self._is_decidable(each)}
-            self._routing = self._compiled(self._decided())
-
-    def _decided(self) -> Mapping[str, Subscription]:
-        return {id: each for id, each in self._asked.items() if id not in self._undecided}
-
-    def _as_asked(self, each: Advertisement) -> Subscription:
-        context = self._interpretation.context_of(each.client)
-        return Subscription(client=each.client, name=each.name, types=(each.type,), where=each.where, context=context)
-
-    def _is_decidable(self, asked: Subscription) -> bool:
-        try:
-            self._compiled({asked.id: asked})
-        except SituError:
-            return False
-        return True
-
-    def _compiled(self, asked: Mapping[str, Subscription]) -> RoutingTable:
-        deployment = self._deployment
-        return compile_routing(
-            types=deployment.types,
-            functions=deployment.definitions,
-            subscriptions=asked,
-            limits=deployment.settings.expression_limits,
-            mediator=self._interpretation,
-            previous=self._routing,
-        )
-
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # The plan. It is the same for all engines: they differ in where it runs, not in what it says.
@@ -127,11 +54,6 @@ class Plan:
     def measured(self) -> MeasuredPublishers:
         """The publishers that the deployment has profiles of."""
         return MeasuredPublishers.of(self.deployment.quality.profiles.values())
-
-    def stamped(self, rows: Iterable[Row | BadRow]) -> list[Row | BadRow]:
-        """The rows with their advertisements, or why they have none, as their clients may know it."""
-        stamped = self.stamp.each(rows)
-        return stamped if self.showing is None else redact_hidden_types(stamped, self.showing, self.stamp.advertises)
 
     @property
     def version(self) -> int:
@@ -231,32 +153,6 @@ def interpret(rows: list[Row | BadRow], plan: Plan) -> list[Row | BadRow]:
 def interpret_out(rows: Sequence[Row], lines: Sequence[bytes], routed: RoutedRows, plan: Plan) -> ConvertedDeliveries:
     """What is delivered of these rows, put in the terms of each context once."""
     return plan.interpretation.worded(rows, lines, routed, plan.routing)
-
-
-# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Stage stamp: each row gets the advertisement it was published under, or is no event of its client's. Where there are
-# scopes it learns what it must know of its own visibility, too.
-
-
-def stamp(rows: Iterable[Row | BadRow], plan: Plan, *, own: bool = False) -> tuple[list[Row], list[BadRow]]:
-    """The rows that go on, and those that do not. Of ``own`` ones, which detection says, nobody asks if they may."""
-    good, bad = _sort_out(rows if own else plan.stamped(rows))
-    if plan.seeing is not None and (failed := plan.seeing.stamp(good)):
-        gone = {each.seq for each in failed}
-        return [row for row in good if row.seq not in gone], [*bad, *failed]
-    return good, bad
-
-
-def _sort_out(rows: Iterable[Row | BadRow]) -> tuple[list[Row], list[BadRow]]:
-    """The events, and what is none."""
-    good: list[Row] = []
-    bad: list[BadRow] = []
-    for row in rows:
-        if isinstance(row, Row):
-            good.append(row)
-        else:
-            bad.append(row)
-    return good, bad
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -40,10 +40,10 @@ from situ.event.message import (
 )
 from situ.event.row import BadRow, Origin, Row
 from situ.event.subjects import BusNames, pack_dead, pack_root
-from situ.routing import advertisement_check as stamp
 from situ.stages.decode import texts_of
 from situ.stages.interpret import Interpretation
 from situ.stages.plan import Plan
+from situ.stages.stamp import OWN as OWN_AD
 from situ.stages.visibility import NOBODYS
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -130,7 +130,7 @@ def _stamped_rows(
         put_parts(rows, parts, origin.seq)
         for row in rows:
             if isinstance(row, Row):
-                row.ad = stamp.OWN
+                row.ad = OWN_AD
         return rows
     then = None if now.knows(origin.context) else former(int(message.headers.get(DEPLOYMENT, "0")))
     if then is None or not then.knows(origin.context):

@@ -24,7 +24,6 @@ from situ.lang.expr.tree import FALSE, TRUE, Node, Read, walk
 from situ.lang.problems import SituError
 from situ.lang.tags import NO_TAGS, TagSet
 from situ.model.deployment import Deployment
-from situ.routing.advertisement_check import STAGE
 from situ.routing.visibility import VisibilityKey
 from situ.scopes.dimension_plan import constant, relevant_filters
 from situ.scopes.epochs import Epochs
@@ -38,6 +37,8 @@ from situ.scopes.visibility_plan import VisibilityPlan, compile_visibility
 # Which filters are true for a row: one generated function for each type and choice of filters. Only what the filters
 # ask for is read, of the envelope and of the data, and nothing at all where the type alone decides.
 
+STAGE = "stamp"
+"""The stage that this is a part of: :mod:`situ.stages.stamp`, which light commands do not load."""
 Bits: TypeAlias = int | Callable[[Row], int]
 """Those for all rows of a type, where the type alone decides; else a function of the row."""
 _Asked = tuple[int, Node]

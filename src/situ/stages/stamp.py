@@ -1,5 +1,6 @@
-"""Stamp: under which advertisement an event was published, and whether it may be.
+"""Stage stamp: under which advertisement an event was published, whether it may be, and who may see it.
 
+`AdvertisementFilters` decides what advertisements promise, `AdvertisementCheck` what they allow, `stamp` is the stage.
 Nobody publishes what he did not announce: the advertisement is the client's own (R002), the event of its type or one
 below it, and its filter true for it (R003). A client that does not say which gets the only one that fits. Policies are
 clients that announce nothing: what they publish follows from what they are.
@@ -9,18 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from situ.event.failures import failed
 from situ.event.lines import encode_row
 from situ.event.row import BadRow, Row, errors_of
 from situ.lang.catalogue import NO_SUCH_DECLARATION, NOT_AS_ADVERTISED
-from situ.lang.problems import Problem
+from situ.lang.problems import Problem, SituError
 from situ.lang.types.model import supertypes
 from situ.lang.types.table import RESERVED_EVENTS, Types
-from situ.routing.model import Advertisement
+from situ.model.deployment import Deployment
+from situ.routing.model import Advertisement, Subscription, not_of_type
+from situ.routing.routing_table import RoutingTable, compile_routing
+from situ.stages.interpret import Interpretation
+from situ.stages.type_visibility import redact_hidden_types
+from situ.stages.visibility import STAGE
 
-STAGE = "stamp"
+if TYPE_CHECKING:
+    from situ.stages.plan import Plan
 
 
 class _Own(str):
@@ -33,18 +40,78 @@ _MOST_REMEMBERED = 100_000
 _MOST_NAMED = 5
 
 
-class AdvertisementConditions(Protocol):
-    """What advertisements say of their events beside the type."""
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What advertisements promise of their events beside the type: filters, decided as those of subscriptions are. A filter
+# in the terms of a context asks of root events what a subscription there would ask. One that nobody can decide, because
+# the context does not see its own events, is true for none: what cannot be held to a promise is not let in.
+
+
+class AdvertisementFilters:
+    """The filters of the advertisements of one deployment."""
+
+    def __init__(
+        self, deployment: Deployment, interpretation: Interpretation, before: AdvertisementFilters | None = None
+    ) -> None:
+        self._deployment = deployment
+        self._interpretation = interpretation
+        self._routing: RoutingTable | None = before._routing if before is not None else None
+        self._asked: Mapping[str, Subscription] = {}
+        self._undecided: frozenset[str] = frozenset()
+        self.learn(deployment.advertisements)
 
     @property
     def promising(self) -> Collection[str]:
-        """The ids of those that say anything."""
-
-    def kept(self, ad: str, row: Row) -> bool:
-        """Whether an event is as its advertisement says."""
+        return self._asked.keys()
 
     def said(self, ad: str) -> str:
-        """What that is, as it is written."""
+        return self._asked[ad].where
+
+    def kept(self, ad: str, row: Row) -> bool:
+        if ad in self._undecided or self._routing is None or not self._routing.matches(ad, row):
+            return False
+        later = self._interpretation.decision(self._asked[ad], row.type)
+        return later is None or bool(later.wants(row))
+
+    def learn(self, advertisements: Mapping[str, Advertisement]) -> None:
+        """These hold, too."""
+        new = {id: self._as_asked(each) for id, each in advertisements.items() if each.where}
+        if not new:
+            return
+        self._asked = {**self._asked, **new}
+        try:
+            self._routing = self._compiled(self._decided())
+        except SituError:
+            self._undecided |= {id for id, each in new.items() if not self._is_decidable(each)}
+            self._routing = self._compiled(self._decided())
+
+    def _decided(self) -> Mapping[str, Subscription]:
+        return {id: each for id, each in self._asked.items() if id not in self._undecided}
+
+    def _as_asked(self, each: Advertisement) -> Subscription:
+        context = self._interpretation.context_of(each.client)
+        return Subscription(client=each.client, name=each.name, types=(each.type,), where=each.where, context=context)
+
+    def _is_decidable(self, asked: Subscription) -> bool:
+        try:
+            self._compiled({asked.id: asked})
+        except SituError:
+            return False
+        return True
+
+    def _compiled(self, asked: Mapping[str, Subscription]) -> RoutingTable:
+        deployment = self._deployment
+        return compile_routing(
+            types=deployment.types,
+            functions=deployment.definitions,
+            subscriptions=asked,
+            limits=deployment.settings.expression_limits,
+            mediator=self._interpretation,
+            previous=self._routing,
+        )
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# What advertisements allow.
 
 
 class AdvertisementCheck:
@@ -55,7 +122,7 @@ class AdvertisementCheck:
         types: Types,
         advertisements: Mapping[str, Advertisement],
         policies: Mapping[str, frozenset[str]] = MappingProxyType({}),
-        promises: AdvertisementConditions | None = None,
+        promises: AdvertisementFilters | None = None,
     ) -> None:
         """``policies``: the types that each of them publishes; ``promises`` are those of the advertisements."""
         self._promises = promises if promises is not None and promises.promising else None
@@ -104,17 +171,17 @@ class AdvertisementCheck:
                 stamped.append(_refused(row, found))
         return stamped if self._promises is None else self._held_to(self._promises, stamped)
 
-    def learn_promises(self, promises: AdvertisementConditions) -> None:
+    def learn_promises(self, promises: AdvertisementFilters) -> None:
         """What those say that were learnt."""
         self._promises = promises if promises.promising else None
 
-    def _held_to(self, promises: AdvertisementConditions, rows: list[Row | BadRow]) -> list[Row | BadRow]:
+    def _held_to(self, promises: AdvertisementFilters, rows: list[Row | BadRow]) -> list[Row | BadRow]:
         for place, row in enumerate(rows):
             if type(row) is not Row or row.ad not in promises.promising:
                 continue
             try:
                 if not promises.kept(row.ad, row):
-                    rows[place] = _refused(row, filter_not_met(row.ad, promises.said(row.ad)))
+                    rows[place] = _refused(row, _filter_not_met(row.ad, promises.said(row.ad)))
             except Exception as error:  # noqa: BLE001 - of this event, and of no other
                 rows[place] = failed(row, STAGE, error)
         return rows
@@ -172,15 +239,7 @@ class AdvertisementCheck:
         return event is not None and any(str(above) == advertised for above in supertypes(event))
 
 
-def not_of_type(type: str, ad: str, advertised: str) -> Problem:
-    """The event is of another type than its advertisement says."""
-    return NOT_AS_ADVERTISED(
-        reason=f"is of type `{type}`, but `{ad}` advertises `{advertised}`",
-        remedy="Publish it under an advertisement of its type or of one above it, or leave `situad` out.",
-    )
-
-
-def filter_not_met(ad: str, where: str) -> Problem:
+def _filter_not_met(ad: str, where: str) -> Problem:
     """The filter of its advertisement is not true for the event."""
     return NOT_AS_ADVERTISED(
         reason=f"is not as `{ad}` advertises: `{where}` is not true for it",
@@ -201,3 +260,33 @@ def _refused(row: Row, problem: Problem) -> BadRow:
         errors=errors_of([problem]),
         original=encode_row(row),
     )
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Stage stamp: each row gets the advertisement it was published under, or is no event of its client's. Where there are
+# scopes it learns what it must know of its own visibility, too.
+
+
+def stamp(rows: Iterable[Row | BadRow], plan: Plan, *, own: bool = False) -> tuple[list[Row], list[BadRow]]:
+    """The rows that go on, and those that do not. Of ``own`` ones, which detection says, nobody asks if they may."""
+    if not own:
+        rows = plan.stamp.each(rows)
+        if plan.showing is not None:  # why it is none is told as its client may know it
+            rows = redact_hidden_types(rows, plan.showing, plan.stamp.advertises)
+    good, bad = _sort_out(rows)
+    if plan.seeing is not None and (failed := plan.seeing.stamp(good)):
+        gone = {each.seq for each in failed}
+        return [row for row in good if row.seq not in gone], [*bad, *failed]
+    return good, bad
+
+
+def _sort_out(rows: Iterable[Row | BadRow]) -> tuple[list[Row], list[BadRow]]:
+    """The events, and what is none."""
+    good: list[Row] = []
+    bad: list[BadRow] = []
+    for row in rows:
+        if isinstance(row, Row):
+            good.append(row)
+        else:
+            bad.append(row)
+    return good, bad
