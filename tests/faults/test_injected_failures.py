@@ -70,31 +70,29 @@ WHO = ("desk", "hall")
 
 SLOWLY = "situ.stages.decode:EventDecoder._rows"
 """The fast way of reading: what it fails on is converted slowly, too."""
-ON_EDGE = [
-    "situ.stages.plan:decode",
-    "situ.stages.plan:interpret",
-    "situ.stages.plan:interpret_out",
+STAGES = [
     "situ.stages.stamp:stamp",
-    "situ.stages.root_log:root_message",
-    "situ.stages.root_log:place",
+    "situ.stages.deliver:route_and_shape",
+    "situ.stages.deliver:route",
+    "situ.stages.deliver:interpret_out",
+]
+"""Of both engines."""
+ON_EDGE = [
+    "situ.stages.root_log:write",
     "situ.stages.root_log:read_lines",
     "situ.stages.root_log:dead_letters",
-    "situ.stages.plan:route",
-    "situ.stages.deliver:durable",
-    "situ.stages.deliver:live",
+    "situ.stages.deliver:deliver",
+    "situ.stages.deliver:pack",
 ]
-ON_SPARK = [
-    "situ.spark.partitions:decode",
-    "situ.spark.partitions:take_events",
-    "situ.stages.plan:interpret",
-    "situ.stages.plan:interpret_out",
-    "situ.stages.stamp:stamp",
-    "situ.spark.dispatch:root_message",
-    "situ.spark.dispatch:route",
-]
+ON_SPARK = ["situ.spark.partitions:decode", "situ.spark.partitions:take_events"]
+INSIDE_EDGE = ["situ.stages.root_log:_accept", "situ.event.lines:place", "situ.event.subjects:pack_deliveries"]
+"""What stages and the dispatcher call on the edge alone."""
 CORE = [
     "situ.stages.decode:EventDecoder._rows",
     "situ.stages.decode:EventDecoder._rows situ.stages.decode:EventDecoder._judge",
+    "situ.stages.interpret:Interpretation.into_root",
+    "situ.stages.interpret:Interpretation.worded",
+    "situ.event.subjects:pack_root",
     "situ.event.lines:encode_rows",
     "situ.event.lines:encode_rows situ.event.lines:encode_row",
     "situ.stages.interpret:Interpretation._structs_into_root",
@@ -109,6 +107,7 @@ CORE = [
     "situ.routing.filter:Filter.test",
 ]
 """What stages call for each event, or for many: decoders, expressions, functions."""
+EDGE_PLACES = (*STAGES, *ON_EDGE, *INSIDE_EDGE, *CORE)
 ON_BAD = ("dead_letters",)
 """Those that are only reached by events that are dead letters anyhow."""
 NOT_BY_EVENTS = {
@@ -116,12 +115,20 @@ NOT_BY_EVENTS = {
     "situ.spark.partitions:decode": "goes through all messages of a task; what it does with one is in it",
     "situ.stages.root_log:read_lines": "reads lines that this process has written",
 }
-EDGE_STAGES = ("situ.stages.plan", "situ.stages.stamp", "situ.stages.root_log", "situ.stages.deliver")
-SPARK_STAGES = ("situ.spark.partitions", "situ.spark.dispatch")
-OF_BOTH = {"situ.stages.stamp:stamp", "situ.stages.plan:interpret", "situ.stages.plan:interpret_out"}
-"""The stages that Spark has from where the edge engine has all of its own."""
+STAGE_MODULES = (
+    "situ.stages.plan",
+    "situ.stages.stamp",
+    "situ.stages.root_log",
+    "situ.stages.deliver",
+    "situ.spark.partitions",
+    "situ.spark.dispatch",
+)
 NO_STAGES = {
     "situ.stages.plan:compile_plan": "makes the plan, before there are events",
+    "situ.stages.root_log:ingest": "is accept and pack",
+    "situ.stages.root_log:accept": "tells events that fail from others: _accept",
+    "situ.stages.root_log:accept_rows": "likewise",
+    "situ.stages.root_log:pack": "tells events that fail from others: pack_root",
     "situ.stages.root_log:upgrade_message": "reads what an earlier deployment has written",
     "situ.stages.root_log:origin_of": "is a part of decode on Spark, and looks at no event",
     "situ.stages.root_log:ingress_rows": "is a part of decode on Spark: INGRESS",
@@ -141,15 +148,10 @@ WHOLE_MESSAGES = ("place",)
 
 
 def test_every_function_of_a_stage_is_tried() -> None:
-    found = set()
-    for modules, tried in ((EDGE_STAGES, set(ON_EDGE)), (SPARK_STAGES, set(ON_SPARK) - OF_BOTH)):
-        there = {f"{module}:{name}" for module in modules for name in functions_of(module)}
-        assert there - NO_STAGES.keys() == tried, (
-            "a stage has a function that no failure is put into, or has it no more"
-        )
-        found |= there
-    assert set(ON_SPARK) >= OF_BOTH
-    assert NO_STAGES.keys() <= found, "these are no more"
+    there = {f"{module}:{name}" for module in STAGE_MODULES for name in functions_of(module)}
+    tried = {*STAGES, *ON_EDGE, *ON_SPARK}
+    assert there - NO_STAGES.keys() == tried, "a stage has a function that no failure is put into, or has it no more"
+    assert NO_STAGES.keys() <= there, "these are no more"
 
 
 def sale(turn: int, number: int, text: str) -> dict[str, Any]:
@@ -220,7 +222,7 @@ def on_edge(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
     async def main() -> dict[str, Outcome]:
         found = {}
         async with edge_zone(tmp_path_factory.mktemp("edge"), clients=CLIENTS, more=FILES) as zone:
-            for turn, place in enumerate((*ON_EDGE, *CORE), 1):
+            for turn, place in enumerate(EDGE_PLACES, 1):
                 found[place] = await tried_on_edge(zone, place, turn)
         return found
 
@@ -241,7 +243,7 @@ def check(outcome: Outcome, place: str) -> None:
         assert all("Unforeseen" in each["message"] and "put in by" not in each["message"] for each in told)
 
 
-@pytest.mark.parametrize("place", [each for each in (*ON_EDGE, *CORE) if each not in NOT_BY_EVENTS])
+@pytest.mark.parametrize("place", [each for each in EDGE_PLACES if each not in NOT_BY_EVENTS])
 def test_on_the_edge_one_event_fails_and_the_others_go_on(place: str, on_edge: dict[str, Outcome]) -> None:
     check(on_edge[place], place)
     assert on_edge[place].alive == dict.fromkeys(WHO, MANY)
@@ -286,7 +288,9 @@ INGRESS = "situ.stages.root_log:_stamped_rows"
 """What Spark, and the edge engine that follows it, do with a message that waits to be taken in."""
 
 
-@pytest.mark.parametrize("place", [INGRESS, *(each for each in (*ON_SPARK, *CORE) if each not in NOT_BY_EVENTS)])
+@pytest.mark.parametrize(
+    "place", [INGRESS, *(each for each in (*STAGES, *ON_SPARK, *CORE) if each not in NOT_BY_EVENTS)]
+)
 def test_on_spark_one_event_fails_and_the_others_go_on(place: str, plan: Plan) -> None:
     bodies = [
         join_lines([line(number, MARK if number == MARKED else "x") for number in range(MANY)]),

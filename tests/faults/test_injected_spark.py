@@ -131,8 +131,6 @@ ELSEWHERE = {
     "situ.spark.detect:stream_of": "is a part of work",
     "situ.spark.detect:for_buckets": "is a part of enrich, which isolates what fails there",
     "situ.spark.dispatch:dispatching": "is for rows that pass through Spark, which no run has",
-    "situ.spark.dispatch:route": "is a part of DispatchTask.messages: test_injected_failures.py",
-    "situ.spark.dispatch:root_message": "likewise",
     "situ.spark.source:present": "is a part of latestOffset",
     "situ.spark.source:taken_of": "likewise",
 }

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from situ.client.client import Client
-from situ.edge import engine
 from situ.event.instants import instant_at
 from situ.event.lines import decode_line
 from situ.event.message import split_lines
 from situ.event.row import BadRow, Row
 from situ.registry.snapshots import publish_deployment
+from situ.stages import root_log
 from situ.stages.plan import Plan
 from tests.edge_zone import EdgeZone, edge_zone, eventually, run
 from tests.policy_chains import CONDITIONS, END, LAST, SECOND, Chain, Said, expected, generate, told_of
@@ -117,7 +117,7 @@ def test_events_of_a_policy_that_become_dead_letters_are_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crash: bool
 ) -> None:
     """Nobody finds them in the log, so nothing there tells that those who read it may go on."""
-    stamped = engine.stamp
+    stamped = root_log.stamp
 
     def refused(rows: Iterable[Row | BadRow], plan: Plan, *, own: bool = False) -> tuple[list[Row], list[BadRow]]:
         good, bad = stamped(rows, plan, own=own)
@@ -128,7 +128,7 @@ def test_events_of_a_policy_that_become_dead_letters_are_not_waited_for(
         ]
         return [row for row in good if row.client != "first"], bad
 
-    monkeypatch.setattr(engine, "stamp", refused)
+    monkeypatch.setattr(root_log, "stamp", refused)
 
     async def work() -> None:
         async with edge_zone(tmp_path, more=hot_chain().files) as zone, zone.connect("meter") as meter:

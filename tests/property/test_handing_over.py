@@ -21,9 +21,10 @@ from situ.routing.delivery_groups import group_of
 from situ.scopes.explanation import RootEvent
 from situ.scopes.graph import ScopeGraph
 from situ.settings import Settings
-from situ.stages import deliver
-from situ.stages.plan import Plan, compile_plan, interpret_out, route
+from situ.stages.deliver import interpret_out, pack, route
+from situ.stages.plan import Plan, compile_plan
 from situ.stages.root_log import read_lines
+from situ.stages.shape import ShapedDeliveries
 from tests.oracles.visibility import visible
 from tests.property.test_seeing import expected, make_deployment, make_row, stamped
 from tests.scopes import changed, make_graph, make_tags
@@ -43,8 +44,8 @@ def queued(plan: Plan, count: int, dice: random.Random) -> tuple[list[Message], 
         row.incarnation, row.seq = plan.version, place + 1
         row.id = f"{plan.version}-{place}"
         events[row.id] = event
-    worded = interpret_out(rows, encode_rows(rows), route(rows, plan), plan)
-    return deliver.durable(rows, worded, plan), {row.id: events[row.id] for row in rows}
+    worded = interpret_out(ShapedDeliveries(rows=rows, lines=encode_rows(rows), routed=route(rows, plan)), plan)
+    return pack(rows, worded, plan).stored, {row.id: events[row.id] for row in rows}
 
 
 def ids(body: bytes) -> list[str]:

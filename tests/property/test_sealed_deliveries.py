@@ -10,9 +10,9 @@ from dataclasses import replace
 from situ.event.lines import encode_rows
 from situ.event.message import Message, split_lines
 from situ.event.seal import seal_of
-from situ.stages import deliver
-from situ.stages.deliver import DeliveryBatcher
-from situ.stages.plan import compile_plan, interpret_out, route
+from situ.stages.deliver import DeliveryBatcher, interpret_out, pack, route
+from situ.stages.plan import compile_plan
+from situ.stages.shape import ShapedDeliveries
 from tests.property.test_seeing import make_deployment, make_row
 from tests.scopes import make_graph, make_tags
 from tests.volume import cases
@@ -47,8 +47,10 @@ def test_both_engines_seal_what_leaves_and_nothing_else(cases: int) -> None:
         rows = [made[0] for number in range(12) if (made := make_row(dice, number, deployment)) is not None]
         plan.seeing.stamp(rows)
         for row in rows:
-            worded = interpret_out([row], encode_rows([row]), route([row], plan), plan)
-            edge = [*deliver.durable([row], worded, plan), *deliver.live(worded, plan)]
+            shaped = ShapedDeliveries(rows=[row], lines=encode_rows([row]), routed=route([row], plan))
+            worded = interpret_out(shaped, plan)
+            packed = pack([row], worded, plan)
+            edge = [*packed.stored, *packed.sent]
             delivery = DeliveryBatcher(plan)
             spark = [*delivery.add([row], worded), *delivery.finish()]
             for about in ("live", "out"):

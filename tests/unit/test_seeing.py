@@ -357,7 +357,7 @@ def test_a_message_says_the_stamp_that_all_of_its_events_have(others: dict[str, 
     rows = [replace_row(alarm(1), **stamp), replace_row(alarm(2), **{**stamp, **others})]
     for together in (rows, rows[::-1]):
         lines = [encode_row(row) for row in together]
-        message = pack_root(BusNames("main"), "r1", together, lines)
+        ((_, message),) = pack_root(BusNames("main"), "r1", together, lines)
         assert message.headers.get(STAMP, "") == said
         assert (b'"situtags"' in message.body) is not bool(said)
         assert [decode_line(line) for line in stored_lines(message)] == together

@@ -11,7 +11,7 @@ import json
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -23,20 +23,21 @@ import msgspec
 
 from situ.bus.failure_log import InternalErrors
 from situ.bus.interface import Bus, StoreAck
+from situ.contexts.model import ROOT as ROOT_CONTEXT
 from situ.edge.measure import EdgeMeter
-from situ.event.failures import failed, failure_of, is_of_event
-from situ.event.message import Message
-from situ.event.row import BadRow, Row
+from situ.event.failures import failed, failure_of
+from situ.event.lines import place
+from situ.event.row import BadRow, Row, origins_of
 from situ.event.subjects import BusNames, pack_dead
 from situ.lang.problems import SituError
 from situ.quality.measurement.acknowledgements import Events
 from situ.registry.past_scopes import learn_epochs
 from situ.routing.routing_table import RoutedRows
-from situ.stages import deliver
+from situ.stages.deliver import Deliveries, deliver, interpret_out, pack
 from situ.stages.interpret_out import ConvertedDeliveries
 from situ.stages.pending_deliveries import DeliveryTag, PendingDeliveries, ReadyDeliveries
-from situ.stages.plan import Plan, interpret_out, route
-from situ.stages.root_log import dead_letter_line, place, read_lines, upgrade_message
+from situ.stages.plan import Plan
+from situ.stages.root_log import dead_letter_line, read_lines, upgrade_message
 from situ.stages.shape import ShapedDeliveries, ShapeState
 from situ.stages.takeover import EngineHandover
 
@@ -44,6 +45,9 @@ from situ.stages.takeover import EngineHandover
 # The cursor: what is routed of the root log, of the dead letters, and of each client.
 
 _log = logging.getLogger("situ.edge")
+
+NOTHING = (0, 0)
+"""Incarnation and number of the last event of a client of which none was routed."""
 
 
 class EdgeCursor:
@@ -98,10 +102,10 @@ class EdgeCursor:
 
     def reached(self, client: str, incarnation: int, seq: int) -> bool:
         """Whether this event of the client was routed."""
-        return (incarnation, seq) <= self.highest.get(client, (0, 0))
+        return (incarnation, seq) <= self.highest.get(client, NOTHING)
 
     def reach(self, client: str, incarnation: int, seq: int) -> None:
-        if (incarnation, seq) > self.highest.get(client, (0, 0)):
+        if (incarnation, seq) > self.highest.get(client, NOTHING):
             self.highest[client] = (incarnation, seq)
 
     def save(self) -> None:
@@ -153,11 +157,6 @@ async def recall_conversions(bus: Bus, plan: Plan, routed: int | None) -> None:
 _VERSION = 1
 _SHARE = 20
 """Of the time at most one part in so many goes into writing down."""
-
-
-def shape(shaping: ShapeState, rows: Sequence[Row], lines: Sequence[bytes], routed: RoutedRows) -> ShapedDeliveries:
-    """What is left of the deliveries of these rows. Events are as old as they were when they came."""
-    return shaping.shape(rows, lines, routed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +236,7 @@ async def replay_shapes(bus: Bus, plan: Plan, shaping: ShapeState, behind: int, 
         rows, lines = read_lines(upgrade_message(stored, plan.interpretation))
         await learn_epochs(bus, plan, rows)
         lines = place(rows, lines, stored.seq)
-        shape(shaping, rows, lines, plan.routing.route(rows, queued=True))
+        shaping.shape(rows, lines, plan.routing.route(rows, queued=True))
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -313,6 +312,22 @@ class Dispatcher:
         self._seq = 0
         """Of the message of the root log that was shaped last."""
 
+    async def dispatch_stored(self, seq: int, rows: list[Row], lines: list[bytes], plan: Plan) -> bool:
+        """Route and deliver a message that is in the root log now; False if that was done before."""
+        last = rows[-1]
+        if self.cursor.reached(last.client, last.incarnation, last.seq):
+            return False
+        self.cursor.reach(last.client, last.incarnation, last.seq)
+        self.count(rows)
+        await self.dispatch(ROOT, seq, rows, place(rows, lines, seq), plan)
+        return True
+
+    def count(self, rows: Sequence[Row]) -> None:
+        """Count events of one message that are in the root log."""
+        self.counts.types.update([row.type for row in rows])
+        if rows[0].context != ROOT_CONTEXT:
+            self.counts.origins.update(origins_of(rows))
+
     async def dispatch(
         self, log: str, seq: int, rows: list[Row], lines: list[bytes], plan: Plan, *, live: bool = True
     ) -> None:
@@ -336,14 +351,10 @@ class Dispatcher:
         assert message.seq is not None
         seq = message.seq
         if message.log != ROOT:
-            await self._deliver_now(message, _unshaped(rows, lines, plan), plan, live=live)
+            await self._deliver(message, deliver(rows, lines, plan, self._shaping, letters=True), plan, live=live)
         elif not self._may_wait(plan):
-            shaped = _unshaped(rows, lines, plan)
-            if plan.shapes.by_id:
-                shaped = self._shape(seq, rows, lines, shaped.routed)
-            else:
-                self._seq = seq
-            await self._deliver_now(message, shaped, plan, live=live)
+            self._seq = seq
+            await self._deliver(message, deliver(rows, lines, plan, self._shaping), plan, live=live)
         else:
             assert self._holding is not None
             shaping = partial(self._shape, seq) if plan.shapes.by_id else None
@@ -374,7 +385,7 @@ class Dispatcher:
             try:
                 if not alone:
                     raise error
-                await self._deliver_now(message, _unshaped([row], [line], plan), plan, live=live)
+                await self._deliver(message, deliver([row], [line], plan, self._shaping), plan, live=live)
             except Exception as raised:  # noqa: BLE001 - of this event, and of no other
                 bad.append(failed(row, "deliver", raised))
         message.stores += await self._refuse(bad, plan, live=live)
@@ -386,20 +397,16 @@ class Dispatcher:
 
     def _shape(self, seq: int, rows: Sequence[Row], lines: Sequence[bytes], routed: RoutedRows) -> ShapedDeliveries:
         self._seq = seq
-        return shape(self._shaping, rows, lines, routed)
+        return self._shaping.shape(rows, lines, routed)
 
     def _may_wait(self, plan: Plan) -> bool:
         """Whether deliveries may wait for what is remembered; what waits is let go by a plan that remembers nothing."""
         return self._holding is not None and (bool(len(self._holding)) or plan.interpretation.remembers)
 
-    async def _deliver_now(self, message: _UnderWay, shaped: ShapedDeliveries, plan: Plan, *, live: bool) -> None:
-        worded = self._shaping.mark(shaped.rows, interpret_out(shaped.rows, shaped.lines, shaped.routed, plan))
-        await self._deliver(message, shaped.rows, worded, plan, live=live)
-
     async def _deliver_said(self, all_said: Iterable[ReadyDeliveries], plan: Plan, *, live: bool) -> None:
         for said in all_said:
             assert isinstance(said.tag, _UnderWay)
-            await self._deliver(said.tag, said.rows, self._shaping.mark(said.rows, said.worded), plan, live=live)
+            await self._deliver(said.tag, pack(said.rows, said.worded, plan, self._shaping), plan, live=live)
 
     async def adopt(self, plan: Plan) -> None:
         """Shape by this plan from now on; what was held back and must be told then is delivered."""
@@ -424,7 +431,8 @@ class Dispatcher:
             assert self._holding is not None
             await self._deliver_said(self._holding.say(shaped, plan, message), plan, live=True)
         else:
-            await self._deliver_now(message, shaped, plan, live=True)
+            found = pack(shaped.rows, interpret_out(shaped, plan), plan, self._shaping)
+            await self._deliver(message, found, plan, live=True)
         message.waiting -= 1
 
     def keep(self) -> None:
@@ -445,64 +453,37 @@ class Dispatcher:
 
         self._shaping_file.note(seq, self._shaping, is_delivered)
 
-    async def _deliver(
-        self, message: _UnderWay, rows: Sequence[Row], worded: ConvertedDeliveries, plan: Plan, *, live: bool
-    ) -> None:
-        counts = self.counts
+    async def _deliver(self, message: _UnderWay, found: Deliveries, plan: Plan, *, live: bool) -> None:
+        counts, worded = self.counts, found.worded
         counts.originals.update(worded.originals)
         counts.converted.update(worded.converted)
-        bad = list(worded.bad)
-        try:
-            now = deliver.live(worded, plan)
-            queued = deliver.durable(rows, worded, plan) if worded.durable else []
-        except Exception as error:
-            if not is_of_event(error):
-                raise
-            worded = self._deliverable(rows, worded, plan, bad)
-            now, queued = deliver.live(worded, plan), deliver.durable(rows, worded, plan)
-        if now and live:
-            for each in now:
+        if found.sent and live:
+            for each in found.sent:
                 with suppress(SituError):  # nobody promised
                     await self._bus.send(each)
             for (client, names), number in Counter((client, names) for _, client, names, _ in worded.live).items():
                 for name in names.split(","):
                     counts.live[f"{client}/{name}"] += number
-        if queued:
+        if found.stored:
             groups = Counter([group for _, group, _ in worded.durable])
             counts.groups.update(groups)
-            message.stores += await self._store(rows, worded, queued, groups)
-        if bad and message.log == ROOT:
-            message.stores += await self._refuse(bad, plan, live=live)
-        elif bad:
-            self._untold(bad)
+            message.stores += await self._store(found, groups)
+        if found.bad and message.log == ROOT:
+            message.stores += await self._refuse(found.bad, plan, live=live)
+        elif found.bad:
+            self._untold(found.bad)
 
     def _untold(self, bad: Sequence[BadRow]) -> None:
         """Dead letters that some do not get to know of: they are in the log of these all the same."""
         self._mistakes.of_events(bad)
         self._mistakes.counts["deliver dead letter"] += len(bad)
 
-    def _deliverable(
-        self, rows: Sequence[Row], worded: ConvertedDeliveries, plan: Plan, bad: list[BadRow]
-    ) -> ConvertedDeliveries:
-        """What can be put into messages; the rows of which that is not so are ``bad``."""
-        fine = set()
-        for index in sorted({each[0] for each in worded.durable} | {each[0] for each in worded.live}):
-            one = _only(worded, {index})
-            try:
-                deliver.live(one, plan)
-                deliver.durable(rows, one, plan)
-                fine.add(index)
-            except Exception as error:  # noqa: BLE001 - of this event, and of no other
-                bad.append(failed(rows[index], "deliver", error))
-        return _only(worded, fine)
-
-    async def _store(
-        self, rows: Sequence[Row], worded: ConvertedDeliveries, messages: Sequence[Message], groups: Counter[str]
-    ) -> list[asyncio.Future[StoreAck]]:
+    async def _store(self, found: Deliveries, groups: Counter[str]) -> list[asyncio.Future[StoreAck]]:
         """Hand over what readers acknowledge; where that is counted, note what is stored of whom."""
-        stores = [await self._bus.store(each) for each in messages]
+        stores = [await self._bus.store(each) for each in found.stored]
         if self._measuring is not None and self._measuring.counts:
-            for (group, events), store in zip(self._origins(rows, worded, groups).items(), stores, strict=True):
+            origins = self._origins(found.rows, found.worded, groups)
+            for (group, events), store in zip(origins.items(), stores, strict=True):
                 store.add_done_callback(partial(self._measuring.note, group, events))
         return stores
 
@@ -530,12 +511,11 @@ class Dispatcher:
             message = pack_dead(BusNames(plan.zone), each, dead_letter_line(each, each.recv, plan))
             stores.append(await self._bus.store(message))
             rows, lines = read_lines(message)
-            worded = interpret_out(rows, lines, route(rows, plan, queued=True), plan)
-            if worded.bad:
-                self._untold(worded.bad)
-            queued = deliver.durable(rows, worded, plan)
-            stores += await self._store(rows, worded, queued, Counter([group for _, group, _ in worded.durable]))
-            for sent in deliver.live(worded, plan) if live else ():
+            found = deliver(rows, lines, plan)
+            if found.bad:
+                self._untold(found.bad)
+            stores += await self._store(found, Counter([group for _, group, _ in found.worded.durable]))
+            for sent in found.sent if live else ():
                 with suppress(SituError):
                     await self._bus.send(sent)
         return stores
@@ -617,14 +597,3 @@ class Dispatcher:
         if count:
             _log.info("routed %d events of %s that were stored and not routed before", count, stream)
         return state.last
-
-
-def _only(worded: ConvertedDeliveries, places: Collection[int]) -> ConvertedDeliveries:
-    """The deliveries of these rows."""
-    durable = [each for each in worded.durable if each[0] in places]
-    live = [each for each in worded.live if each[0] in places]
-    return replace(worded, durable=durable, live=live)
-
-
-def _unshaped(rows: Sequence[Row], lines: Sequence[bytes], plan: Plan) -> ShapedDeliveries:
-    return ShapedDeliveries(rows=rows, lines=lines, routed=route(rows, plan, queued=True))

@@ -24,14 +24,14 @@ from situ.bus.interface import Bus, StoreAck
 from situ.bus.measurement import measured_publishers
 from situ.edge.detect import END_WITHIN, EdgeDetection
 from situ.edge.detect_checkpoint import plan_of
-from situ.edge.dispatcher import DEAD, ROOT, Dispatcher, EdgeCounts, EdgeCursor
+from situ.edge.dispatcher import DEAD, NOTHING, Dispatcher, EdgeCounts, EdgeCursor
 from situ.edge.measure import EdgeMeter, OnMeasured
 from situ.edge.tables import EdgeTables
-from situ.event.failures import failed, failed_by, failed_text, is_of_event, written
-from situ.event.lines import decode_line, put_parts, stored_lines, without_parts
-from situ.event.message import COUNT, DEPLOYMENT, OWN, EventKey, Message, StoredMessage, join_lines, message_id
-from situ.event.row import BadRow, Row, origins_of
-from situ.event.subjects import BusNames, portions
+from situ.event.failures import failed_by
+from situ.event.lines import decode_line, stored_lines
+from situ.event.message import COUNT, DEPLOYMENT, OWN, EventKey, Message, StoredMessage, join_lines
+from situ.event.row import BadRow, Row
+from situ.event.subjects import BusNames, pack_root
 from situ.lang.catalogue import ENGINE_FAILED
 from situ.lang.problems import SituError
 from situ.model import Deployment
@@ -41,9 +41,19 @@ from situ.registry.snapshots import engine_alive, fetch_deployment, report_adopt
 from situ.stages.decode import texts_of
 from situ.stages.detect.situation_events import DetectionStatus, PolicyMessage
 from situ.stages.interpret import Interpretation
-from situ.stages.plan import Plan, compile_plan, decode, interpret
-from situ.stages.root_log import dead_letters, ingress_rows, origin_of, place, read_lines, root_message, upgrade_message
-from situ.stages.stamp import stamp
+from situ.stages.plan import Plan, compile_plan
+from situ.stages.root_log import (
+    RootBatch,
+    accept,
+    accept_rows,
+    dead_letters,
+    ingest,
+    ingress_rows,
+    origin_of,
+    pack,
+    read_lines,
+    upgrade_message,
+)
 from situ.stages.takeover import EngineHandover
 
 _log = logging.getLogger("situ.edge")
@@ -80,23 +90,6 @@ class _Logged:
     def stores(self) -> list[asyncio.Future[StoreAck]]:
         letters = [future for _, future in self.letters]
         return letters if self.stored is None else [*letters, self.stored]
-
-
-@dataclass(slots=True)
-class _Taken:
-    """What became of the events of a message; ``last`` is the number of the last one, 0 if all were there before."""
-
-    good: list[Row]
-    lines: list[bytes]
-    bad: list[BadRow]
-    last: int
-
-    def add(self, other: _Taken) -> None:
-        """With what comes behind it."""
-        self.good += other.good
-        self.lines += other.lines
-        self.bad += other.bad
-        self.last = other.last or self.last
 
 
 class EdgeEngine:
@@ -289,15 +282,15 @@ class EdgeEngine:
         """
         plan = self._plan
         assert plan is not None, "a router starts after its engine"
-        taken = await self._all_worked_in(body, key, received, plan, own=own)
-        logged, told = await self._store(key, count, taken, plan, self._logged.put_nowait, own=own)
+        batch = await self._ingest(body, key, count, received, plan, own=own)
+        logged, told = await self._store(key, count, batch, plan, self._logged.put_nowait, own=own)
         return _together([store for each in logged for store in each.stores], told)
 
     async def _store(
         self,
         key: EventKey,
         count: int,
-        taken: _Taken,
+        batch: RootBatch,
         plan: Plan,
         then: Callable[[_Logged], None] = lambda logged: None,
         *,
@@ -308,17 +301,9 @@ class EdgeEngine:
         Several messages may be on their way here at a time; what is handed on comes in the order of the logs. Of an
         ``own`` message all is handed on: policies may wait for it, and it may be dead letters.
         """
-        good, lines, bad = taken.good, taken.lines, taken.bad
+        good, lines, bad, packed = batch.good, batch.lines, batch.bad, batch.messages
         if not plan.interpretation.incoming.is_empty:
             plan.interpretation.incoming.note(good)
-        packed: list[tuple[slice, Message]] = []
-        if good:
-            try:
-                packed = self._packed(good, lines, key, count, plan)
-            except Exception as error:
-                if not is_of_event(error):
-                    raise
-                packed = self._each_packed(good, lines, plan, bad)
         made: list[Message] = []
         if bad:
             self.mistakes.of_events(bad)
@@ -334,8 +319,8 @@ class EdgeEngine:
                 first, last = good[some.start], good[some.stop - 1]
                 at = replace(key, seq=first.seq)
                 logged.append(_Logged(at, last.seq, plan, good[some], lines[some], store, []))
-            if taken.last or own:
-                final = taken.last or key.seq + count - 1
+            if batch.last or own:
+                final = batch.last or key.seq + count - 1
                 rest = packed[-1][0] if packed else slice(0, 0)
                 at = replace(key, seq=good[rest.start].seq) if len(packed) > 1 else key
                 last_store = stored[-1] if stored else None
@@ -345,28 +330,6 @@ class EdgeEngine:
         told = tuple(_told(each) for each in bad)
         self.counts.dead.update(each.code for each in told)
         return logged, told
-
-    def _packed(
-        self, rows: list[Row], lines: list[bytes], key: EventKey, count: int, plan: Plan
-    ) -> list[tuple[slice, Message]]:
-        """The messages of the log that hold these events, and which of them: more than one if they are very large."""
-        found = portions(lines)
-        if len(found) == 1:
-            return [(found[0], root_message(rows, lines, message_id(key, count), self._router, plan))]
-        return [(some, root_message(rows[some], lines[some], "", self._router, plan)) for some in found]
-
-    def _each_packed(
-        self, rows: list[Row], lines: list[bytes], plan: Plan, bad: list[BadRow]
-    ) -> list[tuple[slice, Message]]:
-        """A message for each event; those that cannot be put into one are ``bad``."""
-        found = []
-        for number, row in enumerate(rows):
-            some = slice(number, number + 1)
-            try:
-                found.append((some, root_message([row], lines[some], "", self._router, plan)))
-            except Exception as error:  # noqa: BLE001 - of this event, and of no other
-                bad.append(failed(row, ROOT, error, row.data))
-        return found
 
     def _letters(self, bad: Sequence[BadRow], plan: Plan) -> list[Message]:
         now = time.time_ns() // 1000
@@ -380,57 +343,23 @@ class EdgeEngine:
                 found += dead_letters([each], now, plan)
         return found
 
-    async def _all_worked_in(self, body: bytes, key: EventKey, received: int, plan: Plan, *, own: bool) -> _Taken:
-        """The events of a message as they go into the log; of a long one some at a time, so that others get theirs in
+    async def _ingest(
+        self, body: bytes, key: EventKey, count: int, received: int, plan: Plan, *, own: bool
+    ) -> RootBatch:
+        """What becomes of the events of a message; a long one is worked some at a time, so that others get theirs in
         between."""
         texts = texts_of(body) if body.count(b"{") > _MANY else []
         if len(texts) <= _MANY or len(texts) > plan.interpretation.most:
-            return self._safely_worked_in(body, key, received, plan, own=own)
-        taken = _Taken([], [], [], 0)
+            above = self._cursor.highest.get(key.client, NOTHING)
+            return ingest(body, key, count, received, plan, self._router, own=own, above=above)
+        batch = RootBatch()
         for begin in range(0, len(texts), _MANY):
             some = join_lines(texts[begin : begin + _MANY])
-            taken.add(self._safely_worked_in(some, replace(key, seq=key.seq + begin), received, plan, own=own))
+            at, above = replace(key, seq=key.seq + begin), self._cursor.highest.get(key.client, NOTHING)
+            batch.add(accept(some, at, received, plan, own=own, above=above))
             await asyncio.sleep(0)
-        return taken
-
-    def _safely_worked_in(self, body: bytes, key: EventKey, received: int, plan: Plan, *, own: bool) -> _Taken:
-        try:
-            return self._worked_in(body, key, received, plan, own=own)
-        except Exception as error:
-            if not is_of_event(error):
-                raise
-            return self._each_worked_in(body, key, received, plan, own=own)
-
-    def _worked_in(self, body: bytes, key: EventKey, received: int, plan: Plan, *, own: bool) -> _Taken:
-        """The events of a message as they go into the log, and those that do not."""
-        body, parts = without_parts(body) if own else (body, ())
-        rows = decode(body, key, received, plan)
-        put_parts(rows, parts, key.seq)
-        return self._sorted_in(rows, key, plan, own=own)
-
-    def _sorted_in(self, rows: list[Row | BadRow], key: EventKey, plan: Plan, *, own: bool) -> _Taken:
-        """Of decoded events, those that go into the log and those that do not, without what was taken before."""
-        if self._cursor.reached(key.client, key.incarnation, key.seq):
-            rows = [row for row in rows if not self._cursor.reached(row.client, row.incarnation, row.seq)]
-        worded = interpret(rows, plan)
-        good, bad = stamp(worded, plan, own=own)
-        lines: list[bytes] = []
-        if good:
-            good, lines, unwritten = written(good, ROOT)
-            bad += unwritten
-        return _Taken(good, lines, bad, rows[-1].seq if rows else 0)
-
-    def _each_worked_in(self, body: bytes, key: EventKey, received: int, plan: Plan, *, own: bool) -> _Taken:
-        """The same, each event by itself: the one that makes it fail is a dead letter."""
-        taken = _Taken([], [], [], 0)
-        for number, text in enumerate(texts_of(body)):
-            at = replace(key, seq=key.seq + number)
-            try:
-                one = self._worked_in(join_lines([text]), at, received, plan, own=own)
-            except Exception as error:  # noqa: BLE001 - of this event, and of no other
-                one = _Taken([], [], [failed_text(text, at, received, error)], at.seq)
-            taken.add(one)
-        return taken
+        pack(batch, plan, self._router, (key, count))
+        return batch
 
     async def _take_waiting(self, plan: Plan) -> None:
         """Put into the logs what another engine left in the ingress stream, and what it had policies say there.
@@ -453,38 +382,20 @@ class EdgeEngine:
             key = EventKey(origin.client, origin.incarnation, origin.seq)
             if any(each.key.client == key.client and each.last >= key.seq for each in some):
                 await self._reach_all(some)  # a repeat is known by what was stored before it
-            taken = self._each_sorted_in(rows, key, plan, own=OWN in message.headers)
-            logged, _ = await self._store(key, int(message.headers.get(COUNT, "1")), taken, plan)
+            above = self._cursor.highest.get(key.client, NOTHING)
+            batch = accept_rows(rows, plan, own=OWN in message.headers, above=above)
+            number = int(message.headers.get(COUNT, "1"))
+            pack(batch, plan, self._router, (key, number))
+            logged, _ = await self._store(key, number, batch, plan)
             some += logged
-            if taken.good:
-                self.counts.types.update([row.type for row in taken.good])
-                self.counts.origins.update(origins_of(taken.good))
-                count += len(taken.good)
+            if batch.good:
+                self._dispatcher.count(batch.good)
+                count += len(batch.good)
             if len(some) >= _MOST_WAITING:
                 await self._reach_all(some)
         await self._reach_all(some)
         await self._bus.purge(stream, state.last + 1)
         _log.info("%d events that were waiting in the ingress stream are in the root log", count)
-
-    def _each_sorted_in(self, rows: list[Row | BadRow], key: EventKey, plan: Plan, *, own: bool) -> _Taken:
-        """As :meth:`_sorted_in`; if an event makes that fail, each by itself, and that one is a dead letter."""
-        try:
-            return self._sorted_in(rows, key, plan, own=own)
-        except Exception as error:
-            if not is_of_event(error):
-                raise
-        taken = _Taken([], [], [], 0)
-        for row in rows:
-            try:
-                one = self._sorted_in([row], replace(key, seq=row.seq), plan, own=own)
-            except Exception as error:  # noqa: BLE001 - of this event, and of no other
-                bad = row if isinstance(row, BadRow) else failed(row, ROOT, error, row.data)
-                one = _Taken([], [], [bad], row.seq)
-            taken.good.extend(one.good)
-            taken.lines.extend(one.lines)
-            taken.bad.extend(one.bad)
-            taken.last = one.last or taken.last
-        return taken
 
     async def _reach_all(self, some: list[_Logged]) -> None:
         """Wait until all of these are stored; only then do they count as taken."""
@@ -574,9 +485,14 @@ class EdgeEngine:
             return
         logged.plan = plan
         if logged.rows and former.interpretation.generation != plan.interpretation.generation:
-            message = root_message(logged.rows, logged.lines, "", self._router, former)
-            stored = StoredMessage(seq=0, subject=message.subject, body=message.body, headers=message.headers, at=0)
-            logged.rows, logged.lines = read_lines(upgrade_message(stored, plan.interpretation))
+            names, generation = BusNames(plan.zone), former.interpretation.generation
+            packed = pack_root(names, self._router, logged.rows, logged.lines, generation=generation)
+            logged.rows, logged.lines = [], []
+            for _, message in packed:
+                stored = StoredMessage(seq=0, subject=message.subject, body=message.body, headers=message.headers, at=0)
+                rows, lines = read_lines(upgrade_message(stored, plan.interpretation))
+                logged.rows += rows
+                logged.lines += lines
 
     def _reach(self, logged: _Logged, *, whole: bool) -> None:
         """Dead letters are behind the cursor, too: come again, they are not for those who subscribed since.
@@ -596,14 +512,10 @@ class EdgeEngine:
             ack = await stored
         except SituError:
             return False  # its client is told and sends it again
-        rows, last = logged.rows, logged.rows[-1]
+        rows = logged.rows
         # What was stored before may not have been routed: that its first sending failed is all that was known here.
-        if self._cursor.reached(last.client, last.incarnation, last.seq):
+        if not await self._dispatcher.dispatch_stored(ack.seq, rows, logged.lines, logged.plan):
             return True
-        self._cursor.reach(last.client, last.incarnation, last.seq)
-        self.counts.types.update([row.type for row in rows])
-        self.counts.origins.update(origins_of(rows))
-        await self._dispatcher.dispatch(ROOT, ack.seq, rows, place(rows, logged.lines, ack.seq), logged.plan)
         if self.on_measured is not None:
             self._measuring.take(rows, time.time_ns() // 1000)
         self._detection.take(ack.seq, rows, logged.plan)

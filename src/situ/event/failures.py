@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from situ.event.lines import encode_row, encode_rows
+from situ.event.lines import encode_row
 from situ.event.message import EventKey
 from situ.event.row import BadRow, Error, Row, errors_of
 from situ.lang.catalogue import EVENT_FAILED
@@ -142,25 +142,6 @@ def failed_text(text: bytes, key: EventKey, received: int, error: BaseException,
         size=len(text) if len(text) > KEPT else None,
         trace=failure.trace,
     )
-
-
-def written(rows: list[Row], stage: str) -> tuple[list[Row], list[bytes], list[BadRow]]:
-    """Rows with their lines, and those that cannot be written."""
-    try:
-        return rows, encode_rows(rows), []
-    except Exception as error:
-        if not is_of_event(error):
-            raise
-    good: list[Row] = []
-    lines: list[bytes] = []
-    bad: list[BadRow] = []
-    for row in rows:
-        try:
-            lines.append(encode_row(row))
-            good.append(row)
-        except Exception as error:  # noqa: BLE001 - of this event, and of no other
-            bad.append(failed(row, stage, error, row.data))
-    return good, lines, bad
 
 
 def largest_working(

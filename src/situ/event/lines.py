@@ -17,7 +17,7 @@ import msgspec
 
 from situ.event.cloudevents import print_percent
 from situ.event.instants import microseconds, print_instant, read_instant
-from situ.event.message import STAMP, Message, StoredMessage, join_lines, split_lines
+from situ.event.message import STAMP, Message, StoredMessage, join_lines, position, split_lines
 from situ.event.row import BadRow, Row
 from situ.lang.types.scalars import read_timestamp
 from situ.lang.types.table import DEAD_LETTER
@@ -142,6 +142,18 @@ def placed_line(line: bytes, pos: int) -> bytes:
     return b'%b,"situpos":"%d"}' % (line[:-1], pos)
 
 
+def place(rows: Sequence[Row], lines: Sequence[bytes], seq: int) -> list[bytes]:
+    """Give stored events their positions; their lines for delivery say them. Those that have one keep it."""
+    placed: list[bytes] = []
+    for number, (row, line) in enumerate(zip(rows, lines, strict=True)):
+        if row.pos:
+            placed.append(line)
+            continue
+        row.pos = pos = position(seq, number)
+        placed.append(placed_line(line, pos))
+    return placed
+
+
 def stamped_line(row: Row, line: bytes) -> bytes:
     """The line of an event as a log has it: with its stamp, if it has one."""
     return with_stamp(line, row.tags, row.epoch, row.bits, row.parts) if row.epoch else line
@@ -165,6 +177,12 @@ def common_stamp(rows: Sequence[Row]) -> str:
     if not first.epoch or first.parts or len(set(map(_stamped_with, rows))) > 1:
         return ""
     return f"{first.tags}.{first.epoch}.{first.bits:x}"
+
+
+def log_lines(rows: Sequence[Row], lines: Sequence[bytes]) -> tuple[str, Sequence[bytes]]:
+    """The stamp for the header of a message of a log, and its lines: each says its own if there is not one for all."""
+    stamp = common_stamp(rows)
+    return stamp, lines if stamp else stamped_lines(rows, lines)
 
 
 def read_stamp(said: str) -> tuple[int, int, int]:

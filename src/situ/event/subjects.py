@@ -6,11 +6,11 @@ late events and of deliveries. Nothing here talks to a bus.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
-from situ.event.lines import common_stamp, stamped_lines, waiting_line
+from situ.event.lines import common_stamp, log_lines, waiting_line
 from situ.event.message import (
     CLIENT,
     CONTEXT,
@@ -28,6 +28,7 @@ from situ.event.message import (
     message_id,
 )
 from situ.event.row import BEHIND_LOG, OUTBOUND, BadRow, Row
+from situ.event.seal import Seal
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Names.
@@ -214,17 +215,38 @@ def portions(lines: Sequence[bytes], most: int = LARGEST) -> list[slice]:
 
 
 def pack_root(
-    names: BusNames, router: str, rows: Sequence[Row], lines: Sequence[bytes], *, id: str = "", generation: int = 1
-) -> Message:
-    """The message of the root log that holds these events of one client; ``id`` if it is to keep that of another.
+    names: BusNames,
+    router: str,
+    rows: Sequence[Row],
+    lines: Sequence[bytes],
+    *,
+    came: tuple[EventKey, int] | None = None,
+    generation: int = 1,
+) -> list[tuple[slice, Message]]:
+    """The messages of the root log that hold these events of one client, and which of them: several if they are large.
 
-    Lines come without stamps: those are put where they belong here. ``generation`` counts the roots that there were
-    with the one in whose terms the events are.
+    ``came``: key and count of the message that they came in. If one message holds them all, it keeps the id of that
+    one: sent again it is stored once, whatever is made of it by then. Lines come without stamps: those are put where
+    they belong here. ``generation`` counts the roots that there were with the one in whose terms the events are.
     """
+    found = portions(lines)
+    if len(found) == 1:
+        return [(found[0], _pack_root(names, router, rows, lines, came, generation))]
+    return [(some, _pack_root(names, router, rows[some], lines[some], None, generation)) for some in found]
+
+
+def _pack_root(
+    names: BusNames,
+    router: str,
+    rows: Sequence[Row],
+    lines: Sequence[bytes],
+    came: tuple[EventKey, int] | None,
+    generation: int,
+) -> Message:
     first = rows[0]
     types = {row.type for row in rows}
     key = EventKey(first.client, first.incarnation, first.seq)
-    stamp = common_stamp(rows)
+    stamp, lines = log_lines(rows, lines)
     return Message(
         subject=names.root(router, types.pop() if len(types) == 1 else MIXED),
         headers={
@@ -233,11 +255,11 @@ def pack_root(
             KEY: str(key),
             COUNT: str(len(rows)),
             RECEIVED: str(first.recv),
-            ID: id or message_id(key, len(rows)),
+            ID: message_id(*(came or (key, len(rows)))),
             **({GENERATION: str(generation)} if generation > 1 else {}),
             **({STAMP: stamp} if stamp else {}),
         },
-        body=join_lines(lines if stamp else stamped_lines(rows, lines)),
+        body=join_lines(lines),
     )
 
 
@@ -278,6 +300,36 @@ def pack_group(names: BusNames, group: str, rows: Sequence[Row], lines: Sequence
 def pack_live(names: BusNames, client: str, lines: Sequence[bytes]) -> Message:
     """Events for a client that is there now."""
     return Message(subject=names.live(client), headers={COUNT: str(len(lines))}, body=join_lines(lines))
+
+
+def pack_deliveries(
+    names: BusNames,
+    rows: Sequence[Row],
+    durable: Iterable[tuple[int, str, bytes]],
+    live: Iterable[tuple[int, str, str, bytes]],
+    *,
+    decided: str = "",
+    seal: Seal | None = None,
+) -> tuple[list[Message], list[Message]]:
+    """The messages to be stored, once however often they are made, and those to be sent at once.
+
+    ``durable`` are places of rows with a group and a line, ``live`` those with a client, its subscriptions and a line.
+    Among scopes, ``decided`` is as for :func:`pack_group`, and what is sent at once is sealed.
+    """
+    groups: dict[str, tuple[list[Row], list[bytes]]] = {}
+    for index, group, line in durable:
+        own, lines = groups.get(group) or groups.setdefault(group, ([], []))
+        own.append(rows[index])
+        lines.append(line)
+    clients: dict[str, list[bytes]] = {}
+    for _, client, subscriptions, line in live:
+        clients.setdefault(client, []).append(live_line(line, subscriptions))
+    if seal is not None:
+        clients = {client: seal.handed(lines, client) for client, lines in clients.items()}
+    return (
+        [pack_group(names, group, own, lines, decided) for group, (own, lines) in groups.items()],
+        [pack_live(names, client, lines) for client, lines in clients.items()],
+    )
 
 
 def live_line(line: bytes, subscriptions: str) -> bytes:

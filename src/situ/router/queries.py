@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from situ.bus.interface import Bus
+from situ.event.lines import place
 from situ.event.message import PLACES, join_lines
 from situ.event.row import Row
 from situ.event.seal import Seal
@@ -26,8 +27,9 @@ from situ.router.explain_visibility import VisibilityExplainer
 from situ.routing.model import Subscription
 from situ.sources import Source, Table
 from situ.sources.table import Keyed
-from situ.stages.plan import Plan, compile_plan, interpret_out, route
-from situ.stages.root_log import place, read_lines, upgrade_message
+from situ.stages.deliver import route
+from situ.stages.plan import Plan, compile_plan
+from situ.stages.root_log import read_lines, upgrade_message
 from situ.tables.cache import TablesInUse
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -142,7 +144,7 @@ def _matching(
     routed = route(rows, plan)
     if not routed.durable and not routed.live:
         return []
-    worded = interpret_out(rows, place(rows, lines, seq), routed, plan)
+    worded = plan.interpretation.worded(rows, place(rows, lines, seq), routed, plan.routing)
     found = {index: line for index, _, line in worded.durable} | {index: line for index, _, _, line in worded.live}
     return [(number, found[number]) for number in sorted(found)]
 

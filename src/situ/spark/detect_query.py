@@ -44,7 +44,7 @@ from situ.spark.detect import (
     detections_in,
     remembered_at,
 )
-from situ.spark.dispatch import ROUTER, DispatchTask, publish
+from situ.spark.dispatch import DispatchTask, publish
 from situ.spark.plans import DETECT, current_version, known_instances, load_plan
 from situ.spark.session import Query
 from situ.spark.source import SCHEMA, DetectReader, DetectSource
@@ -55,7 +55,7 @@ from situ.stages.detect.progress import DetectionProgress
 from situ.stages.detect.situation_events import DetectionCounts, PolicyMessage, cause_positions, situation_messages
 from situ.stages.detect.step import detections_safely
 from situ.stages.plan import Plan
-from situ.stages.root_log import upgrade_message
+from situ.stages.root_log import ROUTER, upgrade_message
 from situ.stages.takeover import DetectionHandover
 
 _log = logging.getLogger("situ.spark")

@@ -1,7 +1,7 @@
 """The second half of a batch in Spark's workers: rows are interpreted, stamped, routed, shaped and published.
 
-`publish` and `BusWriter` are the bus as a sink. `route` and `root_message` apply the stages of the same names to rows.
-`DispatchTask` takes one task's share of a batch through all stages; `dispatched` publishes what comes of it.
+`publish` and `BusWriter` are the bus as a sink. `DispatchTask` takes one task's share of a batch through all stages;
+`dispatched` publishes what comes of it.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from situ.bus.address import Address
 from situ.bus.interface import StoreAck
 from situ.bus.sync_bus import shared_bus
-from situ.event.failures import StageFailure, failed, failed_by, failure_of, is_of_event, largest_working, written
+from situ.event.failures import StageFailure, failed, failed_by, failure_of, is_of_event, largest_working
 from situ.event.lines import bare_lines, decode_line
 from situ.event.message import PLACES, Message
 from situ.event.row import BadRow, Row, origins_of
-from situ.event.subjects import BusNames, pack_dead, pack_root, portions, shards_of
+from situ.event.subjects import BusNames, pack_dead, shards_of
 from situ.routing.routing_table import RoutedRows
 from situ.spark import frames
 from situ.spark.checkpoint import Offset
 from situ.spark.frames import TaskCounts
 from situ.spark.measure import TaskMeter, measuring_of
 from situ.spark.plans import former_plan, load_plan, use_tables
-from situ.spark.state_store import PendingDeliveryStore, ShapeStateStore, shape
-from situ.stages.deliver import DeliveryBatcher
+from situ.spark.state_store import PendingDeliveryStore, ShapeStateStore
+from situ.stages.deliver import DeliveryBatcher, interpret_out, route, route_and_shape
 from situ.stages.interpret_out import ConvertedDeliveries, prefetch_inbound, prefetch_outbound
-from situ.stages.pending_deliveries import DeliveryTag, PendingDeliveries, Shape
-from situ.stages.plan import Plan, interpret, interpret_out
-from situ.stages.root_log import dead_letter_line
+from situ.stages.pending_deliveries import DeliveryTag, PendingDeliveries
+from situ.stages.plan import Plan
+from situ.stages.root_log import dead_letter_line, pack, write
 from situ.stages.shape import ShapedDeliveries, ShapeState
 from situ.stages.stamp import stamp
 
@@ -112,30 +112,9 @@ def _messages(batches: Iterator[pa.RecordBatch]) -> Iterator[Message]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Stage route: which delivery groups and which clients want each event.
-
-
-def route(rows: Sequence[Row], plan: Plan, *, queued: bool = False) -> RoutedRows:
-    """The deliveries of these rows, in their order; ``queued`` if what waits is decided when it is handed over."""
-    return plan.routing.route(rows, queued=queued)
-
-
-# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Stage root log: the good events of each message. Boundaries follow those of the messages that came in, so a repeated
-# batch makes the same messages under the same ids.
-
-ROUTER = "r1"
-
-
-def root_message(rows: Sequence[Row], lines: Sequence[bytes], plan: Plan) -> Message:
-    """The message of the root log that holds these events of one client."""
-    return pack_root(BusNames(plan.zone), ROUTER, rows, lines, generation=plan.interpretation.generation)
-
-
-# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # All stages in one pass. What :class:`DispatchTask` makes is pure: the same rows and the same version of the deployment
 # give the same messages with the same ids, in the same order. The worker that made them publishes them; only what it
-# counted goes back to Spark.
+# counted goes back to Spark. Boundaries of messages of the root log follow those of the messages that came in.
 
 Reading = Callable[[bool], Generator[list[Row | BadRow], None, None]]
 """Reads what a task has to do, a list for each message, as often as it is called; bare rows or with their texts."""
@@ -348,7 +327,7 @@ class DispatchTask:
         if not shaped.rows:
             return
         if self._holding is None:
-            yield from self._add(shaped.rows, interpret_out(shaped.rows, shaped.lines, shaped.routed, plan))
+            yield from self._add(shaped.rows, interpret_out(shaped, plan))
         else:
             for said in self._holding.say(shaped, plan, DeliveryTag()):
                 yield from self._add(said.rows, said.worded)
@@ -375,7 +354,7 @@ class DispatchTask:
         """The events of a message in root's terms and stamped; those that make that fail are dead letters."""
         self._highest[rows[-1].client] = (rows[-1].incarnation, rows[-1].seq)
         try:
-            return stamp(interpret(rows, self._plan), self._plan)
+            return stamp(self._plan.interpretation.into_root(rows), self._plan)
         except Exception as error:
             if not is_of_event(error):
                 raise
@@ -383,7 +362,7 @@ class DispatchTask:
         bad: list[BadRow] = []
         for row in rows:
             try:
-                fine, refused = stamp(interpret([row], self._plan), self._plan)
+                fine, refused = stamp(self._plan.interpretation.into_root([row]), self._plan)
             except Exception as error:  # noqa: BLE001 - of this event, and of no other
                 original = row.original if isinstance(row, BadRow) else row.data
                 bad.append(failed(row, row.stage if isinstance(row, BadRow) else "stamp", error, original))
@@ -411,42 +390,18 @@ class DispatchTask:
         )
 
     def _message(self, good: list[Row], bad: list[BadRow]) -> Iterator[Message]:
-        lines: list[bytes] = []
-        if good:
-            good, lines, unwritten = written(good, "root")
-            bad += unwritten
-        packed: list[Message] = []
-        if good:
-            try:
-                packed = [root_message(good[some], lines[some], self._plan) for some in portions(lines)]
-            except Exception as error:
-                if not is_of_event(error):
-                    raise
-                good, lines, packed = self._each_packed(good, lines, bad)
-        if bad:
-            yield from self._dead_letters(bad)
+        batch = write(good, bad)
+        pack(batch, self._plan)
+        good = batch.good
+        if batch.bad:
+            yield from self._dead_letters(batch.bad)
         if good:
             self._types.update([row.type for row in good])
             self._origins.update(origins_of(good))
-            yield from packed
+            yield from [message for _, message in batch.messages]
             if self._measuring is not None:
                 self._measure(good)
-            yield from self._delivered(good, lines)
-
-    def _each_packed(
-        self, rows: list[Row], lines: list[bytes], bad: list[BadRow]
-    ) -> tuple[list[Row], list[bytes], list[Message]]:
-        """A message for each event; those that cannot be put into one are ``bad``."""
-        good, kept, packed = [], [], []
-        for row, line in zip(rows, lines, strict=True):
-            try:
-                packed.append(root_message([row], [line], self._plan))
-            except Exception as error:  # noqa: BLE001 - of this event, and of no other
-                bad.append(failed(row, "root", error, row.data))
-            else:
-                good.append(row)
-                kept.append(line)
-        return good, kept, packed
+            yield from self._delivered(good, batch.lines)
 
     def _measure(self, rows: Sequence[Row]) -> None:
         assert self._measuring is not None
@@ -472,7 +427,7 @@ class DispatchTask:
         dead letters then."""
         try:
             if self._holding is None:
-                found = list(self._deliver(rows, lines, self._shape if self._is_shaped else None))
+                found = list(self._deliver(rows, lines, self._shaping))
             else:
                 shape = self._shape if self._is_shaped else None
                 said = self._holding.word(rows, lines, self._plan, None, shape)
@@ -494,16 +449,13 @@ class DispatchTask:
 
     def _shape(self, rows: Sequence[Row], lines: Sequence[bytes], routed: RoutedRows) -> ShapedDeliveries:
         assert self._shaping is not None
-        return shape(self._shaping, rows, lines, routed, self._clock)
+        return self._shaping.shape(rows, lines, routed, self._clock)
 
     def _deliver(
-        self, rows: Sequence[Row], lines: Sequence[bytes], shape: Shape | None = None, *, letters: bool = False
+        self, rows: Sequence[Row], lines: Sequence[bytes], shaping: ShapeState | None = None, *, letters: bool = False
     ) -> Iterator[Message]:
-        routed = route(rows, self._plan, queued=True)
-        if shape is not None:
-            shaped = shape(rows, lines, routed)
-            rows, lines, routed = shaped.rows, shaped.lines, shaped.routed
-        yield from self._add(rows, interpret_out(rows, lines, routed, self._plan), letters=letters)
+        shaped = route_and_shape(rows, lines, self._plan, shaping, self._clock)
+        yield from self._add(shaped.rows, interpret_out(shaped, self._plan), letters=letters)
 
     def _add(self, rows: Sequence[Row], worded: ConvertedDeliveries, *, letters: bool = False) -> Iterator[Message]:
         if self._shaping is not None:

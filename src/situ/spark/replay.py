@@ -16,10 +16,10 @@ from situ.bus.address import Address
 from situ.event.lines import bare_lines, decode_line
 from situ.event.row import Row
 from situ.sources import Table
-from situ.spark.dispatch import route
 from situ.spark.plans import load_plan
 from situ.spark.source import BusSource
-from situ.stages.plan import Plan, interpret_out
+from situ.stages.deliver import route
+from situ.stages.plan import Plan
 
 DELIVERIES = pa.schema(
     [
@@ -82,7 +82,8 @@ def _deliveries(
 
 def _wanted(rows: list[Row], lines: list[bytes], plan: Plan) -> Iterator[tuple[str, Row, bytes]]:
     """Each event, in its terms, with each subscription it is for; nobody is sent what they sent."""
-    worded, groups = interpret_out(rows, lines, route(rows, plan), plan), plan.routing.groups
+    worded = plan.interpretation.worded(rows, lines, route(rows, plan), plan.routing)
+    groups = plan.routing.groups
     for index, group, line in worded.durable:
         row = rows[index]
         for subscription in groups[group].subscriptions:

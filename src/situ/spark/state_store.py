@@ -17,17 +17,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from situ.event.row import Row
 from situ.event.subjects import shard_of
 from situ.lang.catalogue import CHECKPOINT_DAMAGED
 from situ.lang.problems import Location, SituError
 from situ.quality.shaping.shaper import Mine
-from situ.routing.routing_table import RoutedRows
 from situ.spark.checkpoint import Offset
 from situ.stages.detect.progress import DetectionProgress
 from situ.stages.pending_deliveries import PendingDeliveries
 from situ.stages.plan import Plan
-from situ.stages.shape import ShapedDeliveries, ShapeState
+from situ.stages.shape import ShapeState
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Stage shape, and what its filters remember. Every task writes what concerns its clients, and reads what concerns them
@@ -36,13 +34,6 @@ from situ.stages.shape import ShapedDeliveries, ShapeState
 _KEPT = 3
 _ACROSS, _HOLDS = "across", "holds"
 """Empty files: a filter looked at all clients together; something waits that the clock lets go."""
-
-
-def shape(
-    shaping: ShapeState, rows: Sequence[Row], lines: Sequence[bytes], routed: RoutedRows, now: int
-) -> ShapedDeliveries:
-    """What is left of the deliveries of these rows. Events are as old as they are at the instant of their batch."""
-    return shaping.shape(rows, lines, routed, now)
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ batch (conversion state, pending deliveries, shape state) is held in objects tha
 here, because they need compiled visibility and contexts: checks of tags (`check_tags`), which types a client is shown
 (`type_visibility`), explanations of visibility.
 
-Front door: `plan.Plan`, `plan.compile_plan`, `plan.decode/interpret/stamp/route/interpret_out`,
-`root_log.root_message/dead_letters/read_lines/upgrade_message`, `deliver`, `shape.ShapeState`,
+Front door: `plan.Plan`, `plan.compile_plan`, `root_log.ingest` with its parts, `stamp.stamp`, `deliver.deliver` with
+its parts, `root_log.dead_letters/read_lines/upgrade_message`, `shape.ShapeState`,
 `pending_deliveries.PendingDeliveries`, `visibility.EventVisibility`, `takeover.EngineHandover`.
 """

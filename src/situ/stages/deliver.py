@@ -1,41 +1,118 @@
-"""Stage deliver: events with their addressees → messages, a group's or a client's together.
+"""Stages route, shape, interpret out and deliver: events of a log → messages, a group's or a client's together.
 
-`durable` and `live` make the messages of some rows, `DeliveryBatcher` those of a whole task, cut to the size that a
+`deliver` is the whole way of some events from the log to those who get them; `route`, `route_and_shape`,
+`interpret_out` and `pack` are its parts. `DeliveryBatcher` packs the deliveries of a whole task, cut to the size that a
 message may have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from situ.event.failures import failed, is_of_event
 from situ.event.message import Message
-from situ.event.row import Row
-from situ.event.subjects import BusNames, live_line, pack_group, pack_live
+from situ.event.row import BadRow, Row
+from situ.event.subjects import BusNames, live_line, pack_deliveries, pack_group, pack_live
+from situ.routing.routing_table import RoutedRows
 from situ.stages.interpret_out import ConvertedDeliveries
 from situ.stages.plan import Plan
+from situ.stages.shape import ShapedDeliveries, ShapeState
 
 
-def durable(rows: Sequence[Row], worded: ConvertedDeliveries, plan: Plan) -> list[Message]:
-    """Messages to be stored, once however often they are made."""
-    groups: dict[str, tuple[list[Row], list[bytes]]] = {}
-    decided = "" if plan.seeing is None else plan.decided({row.epoch for row in rows})
-    for index, group, line in worded.durable:
-        own, lines = groups.get(group) or groups.setdefault(group, ([], []))
-        own.append(rows[index])
-        lines.append(line)
-    names = BusNames(plan.zone)
-    return [pack_group(names, group, own, lines, decided) for group, (own, lines) in groups.items()]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deliveries:
+    """What is delivered of some rows, and the messages that hold it."""
+
+    rows: Sequence[Row]
+    worded: ConvertedDeliveries
+    """What is in the messages."""
+    stored: Sequence[Message]
+    sent: Sequence[Message]
+    bad: Sequence[BadRow]
+    """What could not be put in somebody's terms, or into a message."""
 
 
-def live(worded: ConvertedDeliveries, plan: Plan) -> list[Message]:
-    """Messages to be sent at once; each event says which of the client's subscriptions it is for."""
-    clients: dict[str, list[bytes]] = {}
-    for _, client, subscriptions, line in worded.live:
-        clients.setdefault(client, []).append(live_line(line, subscriptions))
-    if plan.seeing is not None:
-        clients = {client: plan.seeing.seal.handed(lines, client) for client, lines in clients.items()}
-    names = BusNames(plan.zone)
-    return [pack_live(names, client, each) for client, each in clients.items()]
+def deliver(
+    rows: Sequence[Row],
+    lines: Sequence[bytes],
+    plan: Plan,
+    shaping: ShapeState | None = None,
+    *,
+    letters: bool = False,
+) -> Deliveries:
+    """The whole way of events of the log to those who get them. Dead letters are told as they are, not shaped."""
+    shaped = route_and_shape(rows, lines, plan, None if letters else shaping)
+    return pack(shaped.rows, interpret_out(shaped, plan), plan, shaping)
+
+
+def route_and_shape(
+    rows: Sequence[Row],
+    lines: Sequence[bytes],
+    plan: Plan,
+    shaping: ShapeState | None = None,
+    now: int | None = None,
+) -> ShapedDeliveries:
+    """Who gets which of these events, in the terms of root; ``now`` as :meth:`ShapeState.shape` has it."""
+    routed = route(rows, plan, queued=True)
+    if shaping is not None and plan.shapes.by_id:
+        return shaping.shape(rows, lines, routed, now)
+    return ShapedDeliveries(rows=rows, lines=lines, routed=routed)
+
+
+def route(rows: Sequence[Row], plan: Plan, *, queued: bool = False) -> RoutedRows:
+    """The deliveries of these rows, in their order; ``queued`` if what waits is decided when it is handed over."""
+    if len(rows) == 1:
+        return plan.routing.route_one(rows[0], queued=queued)
+    return plan.routing.route(rows, queued=queued)
+
+
+def interpret_out(shaped: ShapedDeliveries, plan: Plan) -> ConvertedDeliveries:
+    """These deliveries, put in the terms of each context once."""
+    return plan.interpretation.worded(shaped.rows, shaped.lines, shaped.routed, plan.routing)
+
+
+def pack(rows: Sequence[Row], worded: ConvertedDeliveries, plan: Plan, shaping: ShapeState | None = None) -> Deliveries:
+    """The messages of deliveries that are in the terms of those who get them. Events that make that fail are bad."""
+    if shaping is not None and shaping.marks:
+        worded = shaping.mark(rows, worded)
+    bad = worded.bad
+    try:
+        stored, sent = _pack(rows, worded, plan)
+    except Exception as error:
+        if not is_of_event(error):
+            raise
+        worded, failures = _packable(rows, worded, plan)
+        bad = (*bad, *failures)
+        stored, sent = _pack(rows, worded, plan)
+    return Deliveries(rows=rows, worded=worded, stored=stored, sent=sent, bad=bad)
+
+
+def _pack(rows: Sequence[Row], worded: ConvertedDeliveries, plan: Plan) -> tuple[list[Message], list[Message]]:
+    names, seeing = BusNames(plan.zone), plan.seeing
+    if seeing is None:
+        return pack_deliveries(names, rows, worded.durable, worded.live)
+    decided = plan.decided({row.epoch for row in rows})
+    return pack_deliveries(names, rows, worded.durable, worded.live, decided=decided, seal=seeing.seal)
+
+
+def _packable(rows: Sequence[Row], worded: ConvertedDeliveries, plan: Plan) -> tuple[ConvertedDeliveries, list[BadRow]]:
+    """What can be put into messages, and the events of which that is not so."""
+    fine, bad = set(), []
+    for index in sorted({each[0] for each in worded.durable} | {each[0] for each in worded.live}):
+        try:
+            _pack(rows, _only(worded, {index}), plan)
+            fine.add(index)
+        except Exception as error:  # noqa: BLE001 - of this event, and of no other
+            bad.append(failed(rows[index], "deliver", error))
+    return _only(worded, fine), bad
+
+
+def _only(worded: ConvertedDeliveries, places: Collection[int]) -> ConvertedDeliveries:
+    """The deliveries of these rows."""
+    durable = [each for each in worded.durable if each[0] in places]
+    live = [each for each in worded.live if each[0] in places]
+    return replace(worded, durable=durable, live=live)
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,31 +1,25 @@
-"""The plan of a deployment, compiled once for all engines, and the stages decode, interpret and route.
+"""The plan of a deployment, compiled once for all engines: what the stages need, each with rows and a plan.
 
-`compile_plan` makes a `Plan`, the functions behind it are the stages, each over rows and a plan.
+It is the same for all engines: they differ in where it runs, not in what it says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from dataclasses import dataclass
 
-from situ.event.message import EventKey
-from situ.event.row import BadRow, Origin, Row
 from situ.model.deployment import Deployment
 from situ.quality.measurement.meter import MeasuredPublishers
-from situ.routing.routing_table import RoutedRows, RoutingTable, compile_routing
+from situ.routing.routing_table import RoutingTable, compile_routing
 from situ.scopes.stamp_codec import NO_NUMBERING
 from situ.stages.detect.detection_plan import DetectionPlan
 from situ.stages.detect.situation_events import SituationMeet
 from situ.stages.detect.step import PolicyReader
 from situ.stages.interpret import Interpretation
-from situ.stages.interpret_out import ConvertedDeliveries
 from situ.stages.shape import ShapePlan
 from situ.stages.stamp import AdvertisementCheck, AdvertisementFilters
 from situ.stages.type_visibility import TypeVisibility
 from situ.stages.visibility import EventVisibility
-
-# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The plan. It is the same for all engines: they differ in where it runs, not in what it says.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,51 +110,3 @@ def compile_plan(deployment: Deployment, previous: Plan | None = None) -> Plan:
             previous=previous.routing if previous is not None else None,
         ),
     )
-
-
-# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Stage decode: a message of a client → rows, each an event of its declared type or the reasons why it is none.
-
-
-def decode(body: bytes, key: EventKey, received: int, plan: Plan) -> list[Row | BadRow]:
-    """The rows of a message whose first event has this key. They have no positions before they are stored.
-
-    Nor may they have text before they are in root's terms.
-    """
-    origin = Origin(
-        client=key.client,
-        incarnation=key.incarnation,
-        seq=key.seq,
-        received=received,
-        pos=0,
-        context=plan.interpretation.stamped(key.client),
-    )
-    rows = plan.interpretation.decode(body, origin, bare=True)
-    for row in rows:
-        row.pos = 0
-    return rows
-
-
-# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Stage interpret, twice: what came in put in root's terms, and what is delivered in the terms of who gets it.
-
-
-def interpret(rows: list[Row | BadRow], plan: Plan) -> list[Row | BadRow]:
-    """The rows of one message in root's terms; what was bad before stays as it is."""
-    return plan.interpretation.into_root(rows)
-
-
-def interpret_out(rows: Sequence[Row], lines: Sequence[bytes], routed: RoutedRows, plan: Plan) -> ConvertedDeliveries:
-    """What is delivered of these rows, put in the terms of each context once."""
-    return plan.interpretation.worded(rows, lines, routed, plan.routing)
-
-
-# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Stage route: which delivery groups and which clients want each event.
-
-
-def route(rows: Sequence[Row], plan: Plan, *, queued: bool = False) -> RoutedRows:
-    """The deliveries of these rows, in their order; ``queued`` if what waits is decided when it is handed over."""
-    if len(rows) == 1:
-        return plan.routing.route_one(rows[0], queued=queued)
-    return plan.routing.route(rows, queued=queued)

@@ -1,13 +1,13 @@
 """Stage root log: messages of the root log and dead letters, made and read, and the ingress stream in the terms of now.
 
-`upgrade_message` and `ingress_rows` read what is stored, `dead_letter_line` makes the line of a dead letter,
-`root_message` and `dead_letters` make messages, `place` gives stored events their positions.
+`ingest` is the whole way of a client's message into the log. `upgrade_message`, `ingress_rows` and `read_lines` read
+what is stored, `dead_letters` makes the messages of events that went no further.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from situ.contexts.model import ROOT
 from situ.event.failures import failed, failed_text, is_of_event
@@ -16,7 +16,7 @@ from situ.event.lines import (
     dead_letter,
     decode_line,
     encode_row,
-    placed_line,
+    encode_rows,
     put_parts,
     stamped_line,
     stored_lines,
@@ -44,6 +44,7 @@ from situ.stages.decode import texts_of
 from situ.stages.interpret import Interpretation
 from situ.stages.plan import Plan
 from situ.stages.stamp import OWN as OWN_AD
+from situ.stages.stamp import stamp
 from situ.stages.visibility import NOBODYS
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -159,30 +160,168 @@ def dead_letter_line(bad: BadRow, now: int, plan: Plan) -> bytes:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The good events of a message, as a message of the log; and those that are not, as dead letters. The message keeps the
-# id it came under, so sent again it is stored once, whatever is made of it by then.
+# From a message of a client to messages of the log: decode, interpret, stamp, write, pack. What one event does to these
+# stages is its own misfortune: where many together fail, each is worked by itself, and the one that fails again is bad.
+
+ROUTER = "r1"
+_STAGE = "root"
 
 
-def root_message(rows: Sequence[Row], lines: Sequence[bytes], id: str, router: str, plan: Plan) -> Message:
-    """The message of the root log that holds these events of one client."""
-    return pack_root(BusNames(plan.zone), router, rows, lines, id=id, generation=plan.interpretation.generation)
+@dataclass(slots=True)
+class RootBatch:
+    """What becomes of the events of a message: those for the log with their lines, those that go no further, and the
+    messages of the log, each with the places of its events. ``last`` is the number of the last event, 0 if all of them
+    were taken before."""
+
+    good: list[Row] = field(default_factory=list)
+    lines: list[bytes] = field(default_factory=list)
+    bad: list[BadRow] = field(default_factory=list)
+    last: int = 0
+    messages: list[tuple[slice, Message]] = field(default_factory=list)
+
+    def add(self, other: RootBatch) -> None:
+        """With what comes behind it; it is not packed before all is there."""
+        self.good += other.good
+        self.lines += other.lines
+        self.bad += other.bad
+        self.last = other.last or self.last
+
+
+def ingest(
+    body: bytes,
+    key: EventKey,
+    count: int,
+    received: int,
+    plan: Plan,
+    router: str,
+    *,
+    own: bool = False,
+    above: tuple[int, int] = (0, 0),
+) -> RootBatch:
+    """The whole way of a message whose first event has this key into the root log.
+
+    ``own`` is what detection says: nobody asks whether it may. Only events above incarnation and number ``above`` are
+    taken: the others were before.
+    """
+    batch = accept(body, key, received, plan, own=own, above=above)
+    pack(batch, plan, router, (key, count))
+    return batch
+
+
+def accept(
+    body: bytes, key: EventKey, received: int, plan: Plan, *, own: bool = False, above: tuple[int, int] = (0, 0)
+) -> RootBatch:
+    """The same but for the messages of the log: for a part of a long message."""
+    try:
+        return _accept(body, key, received, plan, own=own, above=above)
+    except Exception as error:
+        if not is_of_event(error):
+            raise
+    batch = RootBatch()
+    for number, text in enumerate(texts_of(body)):
+        at = replace(key, seq=key.seq + number)
+        try:
+            one = _accept(join_lines([text]), at, received, plan, own=own, above=above)
+        except Exception as error:  # noqa: BLE001 - of this event, and of no other
+            one = RootBatch(bad=[failed_text(text, at, received, error)], last=at.seq)
+        batch.add(one)
+    return batch
+
+
+def _accept(body: bytes, key: EventKey, received: int, plan: Plan, *, own: bool, above: tuple[int, int]) -> RootBatch:
+    body, parts = without_parts(body) if own else (body, ())
+    origin = Origin(
+        client=key.client,
+        incarnation=key.incarnation,
+        seq=key.seq,
+        received=received,
+        pos=0,
+        context=plan.interpretation.stamped(key.client),
+    )
+    # They may have no text before they are in root's terms, and have no positions before they are stored.
+    rows = plan.interpretation.decode(body, origin, bare=True)
+    for row in rows:
+        row.pos = 0
+    if parts:
+        put_parts(rows, parts, key.seq)
+    return _accept_rows(rows, plan, own=own, above=above)
+
+
+def accept_rows(
+    rows: list[Row | BadRow], plan: Plan, *, own: bool = False, above: tuple[int, int] = (0, 0)
+) -> RootBatch:
+    """The same for events that are decoded."""
+    try:
+        return _accept_rows(rows, plan, own=own, above=above)
+    except Exception as error:
+        if not is_of_event(error):
+            raise
+    batch = RootBatch()
+    for row in rows:
+        try:
+            one = _accept_rows([row], plan, own=own, above=above)
+        except Exception as error:  # noqa: BLE001 - of this event, and of no other
+            bad = row if isinstance(row, BadRow) else failed(row, _STAGE, error, row.data)
+            one = RootBatch(bad=[bad], last=row.seq)
+        batch.add(one)
+    return batch
+
+
+def _accept_rows(rows: list[Row | BadRow], plan: Plan, *, own: bool, above: tuple[int, int]) -> RootBatch:
+    if rows and (rows[0].incarnation, rows[0].seq) <= above:
+        rows = [row for row in rows if (row.incarnation, row.seq) > above]
+    good, bad = stamp(plan.interpretation.into_root(rows), plan, own=own)
+    batch = write(good, bad)
+    batch.last = rows[-1].seq if rows else 0
+    return batch
+
+
+def write(good: list[Row], bad: list[BadRow]) -> RootBatch:
+    """Events that are stamped with their lines; those that cannot be written are bad, too."""
+    try:
+        return RootBatch(good, encode_rows(good), bad)
+    except Exception as error:
+        if not is_of_event(error):
+            raise
+    batch = RootBatch(bad=bad)
+    for row in good:
+        try:
+            batch.lines.append(encode_row(row))
+            batch.good.append(row)
+        except Exception as error:  # noqa: BLE001 - of this event, and of no other
+            bad.append(failed(row, _STAGE, error, row.data))
+    return batch
+
+
+def pack(batch: RootBatch, plan: Plan, router: str = ROUTER, came: tuple[EventKey, int] | None = None) -> None:
+    """Put the good events into messages of the log; those that cannot be put into one are bad. ``came``: key and count
+    of the message they came in, if what they become keeps its id."""
+    good, lines = batch.good, batch.lines
+    if not good:
+        return
+    names, generation = BusNames(plan.zone), plan.interpretation.generation
+    try:
+        batch.messages = pack_root(names, router, good, lines, came=came, generation=generation)
+        return
+    except Exception as error:
+        if not is_of_event(error):
+            raise
+    batch.good, batch.lines = [], []
+    for row, line in zip(good, lines, strict=True):
+        try:
+            ((_, message),) = pack_root(names, router, [row], [line], generation=generation)
+        except Exception as error:  # noqa: BLE001 - of this event, and of no other
+            batch.bad.append(failed(row, _STAGE, error, row.data))
+        else:
+            place = len(batch.good)
+            batch.good.append(row)
+            batch.lines.append(line)
+            batch.messages.append((slice(place, place + 1), message))
 
 
 def dead_letters(bad: Sequence[BadRow], now: int, plan: Plan) -> list[Message]:
     """A message for each event that went no further."""
     return [pack_dead(BusNames(plan.zone), each, dead_letter_line(each, now, plan)) for each in bad]
-
-
-def place(rows: Sequence[Row], lines: Sequence[bytes], seq: int) -> list[bytes]:
-    """Give stored events their positions; their lines for delivery say them. Those that have one keep it."""
-    placed: list[bytes] = []
-    for number, (row, line) in enumerate(zip(rows, lines, strict=True)):
-        if row.pos:
-            placed.append(line)
-            continue
-        row.pos = pos = position(seq, number)
-        placed.append(placed_line(line, pos))
-    return placed
 
 
 def read_lines(message: StoredMessage | Message) -> tuple[list[Row], list[bytes]]:

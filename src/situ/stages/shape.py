@@ -227,12 +227,17 @@ class ShapeState:
                 self._count(shaper)
         return _put_together((), (), out, plan)
 
+    @property
+    def marks(self) -> bool:
+        """Whether deliveries may say how far they may be from the truth."""
+        return self._plan is not None and bool(self._plan.shapes.marked)
+
     def mark(self, rows: Sequence[Row], worded: ConvertedDeliveries) -> ConvertedDeliveries:
         """Deliveries that say how far they may be from the truth."""
         plan = self._plan
-        marked = plan.shapes.marked if plan is not None else frozenset()
-        if plan is None or not marked:
+        if plan is None or not self.marks:
             return worded
+        marked = plan.shapes.marked
         groups, durable, live = plan.shapes.groups, worded.durable, worded.live
         if not marked.isdisjoint([group for _, group, _ in durable]):
             durable = [
