@@ -6,7 +6,7 @@ publications are numbered without gap and acknowledged in order, how declaration
 recognised. It knows routing and scopes. It must not know contexts or policies, read a clock, draw a number, or import
 asyncio or NATS. The class name of a message is its name on the wire: renaming one changes the protocol.
 
-Front door: messages (FromClient, FromRouter and every message), wire (encode, decode_from_client, decode_from_router,
-kind_of, session_of, Malformed), effects (Input, Effect and their kinds), router_machine (step), router_state
-(RouterState, refuse), dedup_window (DedupWindow, split_key).
+Front door: messages (FromClient, FromRouter and every message), wire (encode, read_request, decode_from_router,
+kind_of, Malformed, ForgedReply), permissions (may_be_answered, permissions_of, users), effects (Input, Effect and their
+kinds), router_machine (step), router_state (RouterState, refuse), dedup_window (DedupWindow, split_key).
 """

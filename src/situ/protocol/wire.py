@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from situ.event.message import COUNT, KEY, MESSAGE, PLACES, SESSION, EventKey
+from situ.event.message import COUNT, KEY, MESSAGE, PLACES, REPLY, SESSION, EventKey, Message
 from situ.lang.catalogue import CODES
 from situ.lang.problems import Code, Problem, Severity, SituError
 from situ.protocol.messages import (
@@ -59,6 +59,7 @@ from situ.protocol.messages import (
     Unsubscribe,
     UseContext,
 )
+from situ.protocol.permissions import may_be_answered
 
 NACK = "Nack"  # a refusal is named after what it refuses: `SubscribeNack`
 POSITION = "Situ-Position"  # of a page of history: where the next one begins
@@ -67,6 +68,10 @@ MORE = "Situ-More"
 
 class Malformed(ValueError):
     """This is no message of ours; the text says why."""
+
+
+class ForgedReply(ValueError):
+    """A client wants its answer sent where it may not be answered; the text says where."""
 
 
 _CLIENT_KINDS: dict[str, Any] = {
@@ -147,6 +152,16 @@ def encode(message: FromClient | FromRouter, session: int = 0) -> tuple[dict[str
         headers[KEY] = str(message.key)
         headers[COUNT] = str(message.count)
     return headers, message.body
+
+
+def read_request(client: str, message: Message) -> tuple[int, FromClient]:
+    """Session and message of a client, as its router takes them; :class:`ForgedReply` and :class:`Malformed` if it is
+    not to be answered, or is no message."""
+    headers = message.headers
+    reply = headers.get(REPLY)
+    if reply and not may_be_answered(client, reply):
+        raise ForgedReply(reply)
+    return session_of(headers), decode_from_client(headers, message.body)
 
 
 def session_of(headers: Mapping[str, str]) -> int:

@@ -75,7 +75,7 @@ from situ.protocol.messages import Connect, DeadEvent, Disconnect, FromClient, F
 from situ.protocol.permissions import may_be_answered
 from situ.protocol.router_machine import leave, step
 from situ.protocol.router_state import RouterState
-from situ.protocol.wire import CLIENT_KINDS, Malformed, decode_from_client, encode, session_of
+from situ.protocol.wire import CLIENT_KINDS, ForgedReply, Malformed, encode, read_request
 from situ.quality.measurement.meter import MeasuredPublishers
 from situ.quality.measurement.panes import Pane
 from situ.quality.model.shapes import Shape
@@ -406,27 +406,28 @@ class Router:
         if message.headers.get(MESSAGE) == TAKE:
             self._begin_for(client, ticket, "Take", 0, self._desk.serve(client, message), alone=True)
             return None
-        if reply:
-            if not may_be_answered(client, reply):
-                self._note_forged(client, reply)
-                return None
-            self._replies[ticket] = reply
         kind = message.headers.get(MESSAGE, "Publish")[:64]
+        given: Input
+        try:
+            session, said = read_request(client, message)
+            given = Received(client=client, session=session, message=said, ticket=ticket)
+        except ForgedReply as error:
+            self._note_forged(client, str(error))
+            return None
+        except Malformed as error:
+            given = Garbled(client=client, kind=kind, reason=str(error), ticket=ticket)
+        except Exception as error:  # noqa: BLE001 - of this message, and of no other
+            problem = self.mistakes.told(error, f"message {_known_kind(kind)}")
+            given = Garbled(client=client, kind=kind, reason=problem.message, ticket=ticket)
+        if reply:
+            self._replies[ticket] = reply
         if client in self._deployment.policies or client in self._deployment.stopped:
             # What policies publish comes from engines: a run does what their events ask for.
             refused = NAME_OF_POLICY(client=client)
             answer = Nack(of=kind, code=refused.code.code, message=refused.message, hint=refused.hint)
             self._begin_for(client, ticket, kind, 0, self._answer(ticket, answer))
             return None
-        try:
-            session = session_of(message.headers)
-            said = decode_from_client(message.headers, message.body)
-        except Malformed as error:
-            return Garbled(client=client, kind=kind, reason=str(error), ticket=ticket)
-        except Exception as error:  # noqa: BLE001 - of this message, and of no other
-            problem = self.mistakes.told(error, f"message {_known_kind(kind)}")
-            return Garbled(client=client, kind=kind, reason=problem.message, ticket=ticket)
-        return Received(client=client, session=session, message=said, ticket=ticket)
+        return given
 
     def _note_forged(self, client: str, reply: str) -> None:
         """It would have this router write where it may not write itself."""
