@@ -200,12 +200,12 @@ def _sorted(counts: Mapping[str, int]) -> list[tuple[str, int]]:
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Views. On a terminal the picture is drawn over and over in place; notes that come meanwhile stand in it. Where nobody
-# watches, a line every few seconds keeps a log short.
+# watches, a line every ten seconds keeps a log short.
 
 EVERY = 0.5
 """Seconds between two looks."""
 
-_LINE_EVERY = 2.0
+_LINE_EVERY = 10.0
 _NOTES = 3
 _FRAME = 15  # lines of the picture that are not names
 _SPAN = 4.0  # seconds between the looks that rates of names are taken from
@@ -257,7 +257,7 @@ class SilentView:
 
 
 class LineView:
-    """A line for each look: text every few seconds, or every look as JSON."""
+    """A line of text every ten seconds, or a line of JSON every second."""
 
     def __init__(self, output: Output, project: str) -> None:
         self._output = output
