@@ -175,7 +175,7 @@ def test_a_type_is_explained_without_values_and_what_it_inherits_says_where_from
     assert "distance          unit m → yd   contexts/texas.yaml:6   meters_to_yards\n" in ran.out
     assert "pos               Danger.pos    contexts/us.yaml:17     to_feet\n" in ran.out
     assert "\ndropped  level\n" in ran.out
-    assert "observation INT305: `level` of `Danger` has no place in `Update` and is dropped.\n" in ran.out
+    assert "observation INT305: `level` of `Danger` has no counterpart in `Update` and is dropped.\n" in ran.out
     assert "LogInfo`" not in ran.out, "what is said about other types is not said here"
 
 

@@ -68,5 +68,5 @@ def test_types_of_the_same_name_are_told_with_their_contexts(tmp_path: Path) -> 
     found = [each.message for each in check_folder(write(tmp_path, TWICE)).problems]
     assert "`g` converts `us:A`, but the pattern leads to values of type `root:A`." in found
     assert "Nothing supplies `b` of `root:E`: `us:E` has no attribute of that name." in found
-    assert "`c` of `us:E` has no place in `root:E` and is dropped." in found
+    assert "`c` of `us:E` has no counterpart in `root:E` and is dropped." in found
     assert [each for each in found if re.search(r"`([AE])`.*`\1`", each)] == []

@@ -182,7 +182,7 @@ def test_nearest_names_are_offered_and_remedies_named() -> None:
         ("There is no attribute `crate` in `Shipment`, and no type of this name.", "Did you mean `Crate` or `crates`?"),
         (
             "`Crate` is no subtype of `[Crate]`, which `Shipment` declares for `crates`.",
-            "Types that can stand there are `[Crate]`; `crates` alone means any of them.",
+            "Possible types are `[Crate]`; `crates` alone means any of them.",
         ),
         (
             "`[Crate]` cannot occur here: a `[Crate]` has no attributes, so nothing can follow it.",

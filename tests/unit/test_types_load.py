@@ -182,7 +182,7 @@ def test_problems_name_what_was_meant() -> None:
         "  |   A: {x: {type: double, default: '3,5'}}\n"
         "  |                                  ^^^^^\n"
         '  because INT703: `$` is the text "3,5", expected `double`.\n'
-        "  hint: Write the default as it would stand in an event."
+        "  hint: Write the default as it would be in an event."
     )
 
 

@@ -9,7 +9,7 @@ from situ.lang.problems import Severity, define
 ATTRIBUTE_AND_TYPE = define(
     "INT107",
     "name of both an attribute and a type",
-    "`{name}` is an attribute of `{left}` and a type, too; the attribute is meant.",
+    "`{name}` is an attribute of `{left}` and also a type; the attribute is used.",
     "Write `:{name}` for the type, `{name}({type})` for the attribute.",
     severity=Severity.WARNING,
     name=str,
@@ -29,7 +29,7 @@ PATTERN_UNKNOWN = define(
     "unknown type or attribute in a pattern",
     "There is no {what} `{name}`{where}.",
     "Did you mean {nearest}?",
-    "A pattern begins with a type and goes on with attributes of the type to the left, or types that lie below it.",
+    "A pattern begins with a type, followed by attributes of the type to the left, or types inside it.",
     what=str,
     name=str,
     where=str,
@@ -48,7 +48,7 @@ QUALIFIER_NO_SUBTYPE = define(
     "INT204",
     "type of an attribute qualifier that is no subtype",
     "`{type}` is no subtype of `{declared}`, which `{left}` declares for `{attribute}`.",
-    "Types that can stand there are {possible}; `{attribute}` alone means any of them.",
+    "Possible types are {possible}; `{attribute}` alone means any of them.",
     type=str,
     declared=str,
     left=str,
@@ -164,7 +164,7 @@ UNKNOWN_MAPPED_TYPE = define(
 MAPPED_TWICE = define(
     "INT302",
     "two mappings of one type",
-    "`{source}` is mapped twice in the direction `{direction}`; the first is at {first}, and this one counts.",
+    "`{source}` is mapped twice in the direction `{direction}`; the first is at {first}, and this one is used.",
     "Take one of the two out.",
     severity=Severity.WARNING,
     source=str,
@@ -183,7 +183,7 @@ BAD_MAPPED_ATTRIBUTE = define(
 TIME_MISSING = define(
     "INT405",
     "currency function without time",
-    "`{name}` converts {source} to {target}, but does not say of which time the rate is.",
+    "`{name}` converts {source} to {target}, but does not say of which time the rate should be.",
     "Add `time: event`, `time: now` (when the event came in) or an instant.",
     name=str,
     source=str,
@@ -192,7 +192,7 @@ TIME_MISSING = define(
 TIME_IS_NOW = define(
     "INT406",
     "function of the present",
-    "`{name}` means the time at which an event came in, not that at which it happened.",
+    "`{name}` uses the time at which an event was received, not the time at which it happened.",
     "Write `time: event` unless that is meant: late events then get the value of their own time.",
     severity=Severity.WARNING,
     name=str,
@@ -200,7 +200,7 @@ TIME_IS_NOW = define(
 UNITS_TWICE = define(
     "INT408",
     "two functions between the same units",
-    "`{name}` and `{other}` both convert `{type}` from {source} to {target}; where units decide, `{name}` counts.",
+    "`{name}` and `{other}` both convert `{type}` from {source} to {target}; where units decide, `{name}` is used.",
     "Leave the unit out of one signature, or name the function in a rule.",
     severity=Severity.WARNING,
     name=str,
@@ -213,7 +213,7 @@ STATE_UNBOUNDED = define(
     "INT410",
     "state without bounds",
     "The state `{state}` of `{name}` lacks {missing}.",
-    "What is remembered is bounded: give the function a `key:`, and each state `key:`, `ttl:` and `max_keys:`.",
+    "State is bounded: give the function a `key:`, and each state `key:`, `ttl:` and `max_keys:`.",
     name=str,
     state=str,
     missing=str,
@@ -228,7 +228,7 @@ CODE_FROM_CLIENT = define(
 UNKNOWN_PYTHON = define(
     "INT419",
     "Python function that is not there",
-    "`{name}` is to be the Python function `{python}`, but {reason}.",
+    "`{name}` names the Python function `{python}`, but {reason}.",
     "Define it in `functions/{file}.py` as a function of one array, and write `python: file.function`.",
     name=str,
     python=str,
@@ -297,7 +297,7 @@ CONTEXT_IN_USE = define(
     "INT504",
     "context in use",
     "The context `{name}` cannot be changed like this, because it is in use ({users}): {outcome}.",
-    "Have those who want what is new use `{fork}`.",
+    "Clients that want the change can use `{fork}`.",
     "{remedy}",
     name=str,
     users=str,
@@ -308,8 +308,9 @@ CONTEXT_IN_USE = define(
 RULE_KEPT = define(
     "INT505",
     "rule put in",
-    "`{context}` has now `{rule}`, so that a new rule of `{above}` changes nothing there: {instead} counts, as before.",
-    "Run `situ apply --propagate` to do without, or take it out of `kept:` of the context.",
+    "`{context}` now has `{rule}`, so that a new rule of `{above}` changes nothing there: {instead} applies, as "
+    "before.",
+    "To apply the new rule there, run `situ apply --propagate`, or remove it from `kept:` of the context.",
     severity=Severity.OBSERVATION,
     context=str,
     rule=str,
@@ -319,17 +320,18 @@ RULE_KEPT = define(
 LACKS_ATTRIBUTES = define(
     "INT506",
     "replaced type lacks attributes",
-    "`{type}` of root lacks what it had when it was the one of `{former}`: {attributes}.",
-    "A type that replaces another has every attribute of it: put them back, as optional ones at least.",
+    "`{type}` of root lacks attributes that it had in `{former}`: {attributes}.",
+    "A type that replaces another must have all of its attributes: add them, at least as optional ones.",
     type=str,
     attributes=str,
     former=str,
 )
 NO_WAY_BACK = define(
     "INT507",
-    "replaced type without ways forth and back",
-    "`{type}` of root cannot become another type without a way from the old one to the new one and back ({users}).",
-    "Declare the type as it was in a context `{former}`, with a function for each way and the rule `{rule}`.",
+    "replaced type without conversions",
+    "`{type}` of root cannot become another type without a conversion from the old one to the new one and back "
+    "({users}).",
+    "Declare the type as it was in a context `{former}`, with a function for each direction and the rule `{rule}`.",
     type=str,
     former=str,
     rule=str,
@@ -337,8 +339,8 @@ NO_WAY_BACK = define(
 )
 NOT_INVERSE = define(
     "INT508",
-    "values change on the way forth and back",
-    "A `{type}` does not come back as it was through `{forth}` and `{back}`, for example {sample}.",
+    "values change when converted forth and back",
+    "A `{type}` converted by `{forth}` and back by `{back}` is not the same, for example {sample}.",
     "Nothing needs to be done if that is meant; else correct one of the two.",
     severity=Severity.WARNING,
     type=str,
@@ -385,8 +387,8 @@ NOT_SUPPLIED = define(
 ATTRIBUTE_DROPPED = define(
     "INT305",
     "attribute that is dropped",
-    "`{path}` of `{source}` has no place in `{target}` and is dropped.",
-    "Declare it there, or name the attribute that takes it under `attributes:` of the mapping, if it is wanted.",
+    "`{path}` of `{source}` has no counterpart in `{target}` and is dropped.",
+    "If it is wanted, declare it there, or map it under `attributes:` of the mapping.",
     severity=Severity.OBSERVATION,
     path=str,
     source=str,
@@ -416,7 +418,7 @@ NO_WAY = define(
 READS_UNCONVERTED = define(
     "INT309",
     "expression that reads what a rule would convert",
-    "The expression for `{target}` reads `{path}` as it came; the rule `{rule}` does not apply to it.",
+    "The expression for `{target}` reads the original `{path}`; the rule `{rule}` does not apply to it.",
     "Map `{target}` to the path alone if the converted value is wanted.",
     severity=Severity.WARNING,
     target=str,
@@ -487,7 +489,7 @@ FRACTIONAL_RESULT = define(
 LOSSY = define(
     "INT413",
     "conversion that loses something",
-    "`{target}` of `{type}` loses something on the way: {reason}.",
+    "`{target}` of `{type}` loses information: {reason}.",
     "Nothing to do if that is meant; it cannot be undone.",
     severity=Severity.OBSERVATION,
     target=str,

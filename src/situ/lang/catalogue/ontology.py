@@ -51,7 +51,7 @@ CONCEPT_CYCLE = define(
 CONCEPT_DEFAULT = define(
     "S124",
     "attribute of a concept with a default",
-    "`{attribute}` of `{concept}` has a default, but what nobody knows of an instance is unknown.",
+    "`{attribute}` of `{concept}` has a default, but an attribute that no source provides is unknown.",
     "Give the default to the column of the source that provides it.",
     concept=str,
     attribute=str,
@@ -59,7 +59,7 @@ CONCEPT_DEFAULT = define(
 BAD_ENDS = define(
     "S125",
     "relationship without two ends",
-    "`{name}` is not said to be between two attributes: {reason}.",
+    "`{name}` is not declared between two attributes: {reason}.",
     "Write `between: [person.position, room.area]`.",
     name=str,
     reason=str,
@@ -91,7 +91,7 @@ RELATIONSHIP_UNFIT = define(
 RELATIONSHIP_AMBIGUOUS = define(
     "S128",
     "two relationships for the same concepts",
-    "`{name}` between `{left}` and `{right}` is there already, for the same concepts, at {first}.",
+    "`{name}` between `{left}` and `{right}` exists already for the same concepts, at {first}.",
     "A policy names relationships by concepts alone: give one of the two another name.",
     name=str,
     left=str,
@@ -101,7 +101,7 @@ RELATIONSHIP_AMBIGUOUS = define(
 UNFIT_FOR_FUNCTION = define(
     "S129",
     "parameter that does not go with its function",
-    "`{name}` cannot be declared so: {reason}.",
+    "`{name}` cannot be declared like this: {reason}.",
     "{remedy}",
     name=str,
     reason=str,
@@ -110,7 +110,7 @@ UNFIT_FOR_FUNCTION = define(
 MEASURE_UNFIT = define(
     "S130",
     "measure that gives no single value",
-    "`{name}` gives {found}, with which nothing can be compared.",
+    "`{name}` gives {found}, which cannot be compared with anything.",
     "A measure gives a number, a text, a time or a boolean.",
     name=str,
     found=str,
@@ -127,8 +127,8 @@ CONTAINER_UNFIT = define(
 NOBODY_PROVIDES = define(
     "S203",
     "attribute that nobody provides",
-    "The policy `{policy}` asks for `{attribute}` of `{concept}`, which no source provides: it is unknown.",
-    "Let a pull source with `concept: {concept}` have a column for it; what is unknown meets no condition.",
+    "The policy `{policy}` uses `{attribute}` of `{concept}`, which no source provides: it is unknown.",
+    "Add a column for it to a pull source with `concept: {concept}`; unknown values meet no condition.",
     severity=Severity.WARNING,
     policy=str,
     concept=str,
@@ -137,7 +137,7 @@ NOBODY_PROVIDES = define(
 POLICY_STOPPED = define(
     "S204",
     "policy that no longer fits",
-    "The policy `{policy}` is stopped: it does not fit what is declared now.",
+    "The policy `{policy}` is stopped: it does not fit the current declarations.",
     "Its text stays: run `situ get policy {policy}`, then `situ alter policy {policy}` with another.",
     severity=Severity.WARNING,
     policy=str,
@@ -151,8 +151,8 @@ UNKNOWN_IDENTITIES = define(
     "S245",
     "identities that no source knows",
     "{count} observations through `{push}` are of instances of `{concept}` that no source knows, such as `{sample}`.",
-    "Nothing is known of them but who they are, so constraints on them do not hold. Look at the key of the pull "
-    "source, and at the path of the identity in the push source.",
+    "Only their identity is known, so constraints on them do not hold. Check the key of the pull source, and the "
+    "path of the identity in the push source.",
     severity=Severity.WARNING,
     push=str,
     concept=str,
@@ -161,9 +161,9 @@ UNKNOWN_IDENTITIES = define(
 )
 TEST_FAILED = define(
     "S246",
-    "relation that cannot be told",
+    "relation that cannot be evaluated",
     "`{test}` failed {count} times, as with {sample}; it does not hold there.",
-    "Say in the relationship's function what it is to be for such values.",
+    "Let the function of the relationship handle such values.",
     severity=Severity.WARNING,
     test=str,
     count=int,
@@ -189,8 +189,8 @@ EVERYTHING_EVERYWHERE = define(
     "S241",
     "policy whose events go everywhere",
     "The policy `{policy}` is spread by `{alias}`, but all events go everywhere: none counts for `{alias}` alone.",
-    "It takes the memory and time of one place in each. If you can, relate what it is about by something whose "
-    "identity events tell, as `A is in R` and `B is in R`.",
+    "Each partition needs as much memory and time as all in one place. If you can, relate the aliases through "
+    "something that events identify, as in `A is in R` and `B is in R`.",
     severity=Severity.OBSERVATION,
     policy=str,
     alias=str,
@@ -212,7 +212,7 @@ ACTION_FAILED = define(
 ACTION_NOT_DECLARED = define(
     "S722",
     "action that nobody declares any more",
-    "`{action}` of the policy `{policy}` was not done: neither the policy nor `actions.yaml` says now what it says.",
+    "`{action}` of the policy `{policy}` was not done: neither the policy nor `actions.yaml` declares it any more.",
     "The registry no longer has the version that asked for it. Drop it with `situ actions drop {key}`.",
     action=str,
     policy=str,
@@ -237,7 +237,7 @@ ACTION_LACKS = define(
 ONE_PLACE = define(
     "S101",
     "source in no place or several",
-    "The source `{name}` says {found} of where its rows are.",
+    "The source `{name}` names {found} as the place of its rows.",
     "Write exactly one of {choices}.",
     name=str,
     found=str,
@@ -285,7 +285,7 @@ SOURCE_UNREADABLE = define(
 NO_SUCH_FILE = define(
     "S206",
     "source whose file is not there",
-    "The source `{source}` is the file `{file}`, which is not there: no run that needs it starts.",
+    "The source `{source}` is the file `{file}`, which does not exist: no run that needs it starts.",
     "Put it there, or correct the name: it is taken from the project folder.",
     severity=Severity.WARNING,
     source=str,
@@ -317,7 +317,7 @@ KEY_TWICE = define(
 CONCEPT_KEY = define(
     "S140",
     "table of a concept without its key",
-    "The source `{source}` tells of the concept `{concept}`, but {reason}.",
+    "The source `{source}` is a table of the concept `{concept}`, but {reason}.",
     "{remedy}",
     source=str,
     concept=str,
@@ -337,7 +337,7 @@ BAD_XPATH = define(
 GROUP_FED = define(
     "S142",
     "source of a group",
-    "`{group}` is a group and has no instances of its own, so `{source}` cannot tell of them.",
+    "`{group}` is a group and has no instances of its own, so `{source}` cannot be a source of them.",
     "Name one of its members: {members}.",
     group=str,
     source=str,
@@ -404,7 +404,7 @@ PUSH_TIME = define(
     "S148",
     "time of a push source that is no timestamp",
     "`{path}` of `{event}` is `{found}` and cannot say when something happened.",
-    "Name an attribute of type `timestamp`, or leave `time` out: then the time of the event counts.",
+    "Name an attribute of type `timestamp`, or leave `time` out: then the time of the event is used.",
     path=str,
     event=str,
     found=str,
@@ -427,8 +427,8 @@ SOURCE_AGED = define(
 FED_AND_READ = define(
     "S202",
     "attribute from events and from a table",
-    "`{attribute}` of `{concept}` comes with events, through `{push}`; what `{source}` says of it is not used.",
-    "Take the column out of the source, or let its name be another.",
+    "`{attribute}` of `{concept}` comes with events, through `{push}`; its column in `{source}` is not used.",
+    "Remove the column from the source, or rename it.",
     severity=Severity.WARNING,
     concept=str,
     attribute=str,

@@ -195,8 +195,8 @@ TRIGGERS_ITSELF = define(
 ENVIRONMENT_IN_EVENT = define(
     "S189",
     "secret in an event",
-    "The action `{name}` would put `{reference}` into an event, where whoever reads the event reads it.",
-    "Write what may be known. Secrets can stand in the address, the headers and the data of a `webhook`, "
+    "The action `{name}` would put `{reference}` into an event, where every reader of the event can see it.",
+    "Write something that is no secret. Secrets can be in the address, the headers and the data of a `webhook`, "
     "which are filled in where the request is sent.",
     name=str,
     reference=str,
@@ -245,7 +245,7 @@ ALIAS_SOMETIMES_BOUND = define(
     "S233",
     "alias that not every detection binds",
     "`{reference}` in the action `{action}` is unknown where the policy is met without `{alias}`.",
-    "It reads `unknown` then. Refer to an alias that every alternative has, if that will not do.",
+    "It is `unknown` then. If that is not acceptable, refer to an alias that every alternative has.",
     severity=Severity.WARNING,
     reference=str,
     action=str,
@@ -265,8 +265,8 @@ NO_SUCH_POLICY = define(
 WAITS_FOR_POLICIES = define(
     "S235",
     "policy that waits for others",
-    "`{policy}` reads events of {feeders}, and decides no sooner: up to {total} behind its sources where its own ask "
-    "for {own}, and {steps} of the engine later.",
+    "`{policy}` reads events of {feeders}, and waits for them: it decides up to {total} behind its sources, which "
+    "alone would be {own}, and {steps} of the engine later.",
     "Nothing to do. A shorter `lateness` of the sources behind them makes it sooner.",
     severity=Severity.OBSERVATION,
     policy=str,
@@ -338,7 +338,7 @@ NOT_JOINED = define(
 PARAMETER_MISSING = define(
     "S156",
     "relationship without its parameter",
-    "`{name}` needs to be told its {parameter}.",
+    "`{name}` needs its {parameter}.",
     "Write it behind the name, as in `{example}`.",
     name=str,
     parameter=str,
@@ -370,7 +370,7 @@ NEVER_HOLDS = define(
 EVENT_BASED_PROPERTY = define(
     "S160",
     "property that events bring",
-    "`{attribute}` of `{concept}` changes with events; properties of an alias are what sources are asked for.",
+    "`{attribute}` of `{concept}` comes with events; properties of an alias come from pull sources.",
     "Write it as a condition: `{condition}`.",
     attribute=str,
     concept=str,
@@ -426,7 +426,7 @@ NO_RELATION = define(
 SAME_ALIAS = define(
     "S167",
     "relation of an alias to itself",
-    "`{name}` is said of `{alias}` and `{alias}` itself.",
+    "`{name}` relates `{alias}` to itself.",
     "Give two aliases; they may stand for the same instance.",
     name=str,
     alias=str,
@@ -521,7 +521,7 @@ NO_DETECTION = define(
 NOT_EXPLAINED = define(
     "S199",
     "detection that cannot be explained any more",
-    "How `{id}` came about cannot be told: {reason}.",
+    "How `{id}` was detected cannot be explained: {reason}.",
     "{remedy}",
     id=str,
     reason=str,

@@ -124,7 +124,7 @@ TOO_MANY_PROBLEMS = define(
     "P116",
     "too many problems",
     "There are {most} problems and more in this document; what follows was not read.",
-    "Is it a file of this kind? Otherwise mend these first.",
+    "Is it a file of this kind? Otherwise correct these first.",
     most=int,
 )
 ONE_DOCUMENT = define(
@@ -297,7 +297,7 @@ UNKNOWN_SUBSCRIPTION = define(
 WITHOUT_TYPE = define(
     "P165",
     "expression about no type",
-    "The expression has names in it, but nothing says of which events.",
+    "The expression uses names, but the type of its events is not given.",
     "Name the type of the events with `--type TYPE`, or give an event with `--event FILE`.",
 )
 NOT_OF_PROJECT = define(
@@ -333,7 +333,7 @@ UNKNOWN_EVENT = define(
 NOTHING_TO_PUBLISH = define(
     "P170",
     "data without a type",
-    "Line {line} is no CloudEvent, and nothing says of which type its data is.",
+    "Line {line} is no CloudEvent, and the type of its data is not given.",
     "Name the type, as in `{form}`, or write whole CloudEvents.",
     line=int,
     form=str,
@@ -342,7 +342,7 @@ NOT_OVERWRITTEN = define(
     "P172",
     "file that is not overwritten",
     "`{file}` is not overwritten: {reason}.",
-    "Name a file that is not there yet, or leave `--out` away: then the credentials are in `{default}`.",
+    "Name a file that is not there yet, or leave out `--out`: then the credentials are in `{default}`.",
     file=str,
     reason=str,
     default=str,
@@ -351,7 +351,7 @@ NOT_A_CLIENT = define(
     "P173",
     "misspelt client",
     "There is no client `{name}`: nothing declares it, it has no credentials, and it was never connected.",
-    "Did you mean {nearest}? Say `--new` if a new client is to have a name so much like another.",
+    "Did you mean {nearest}? Use `--new` if this is a new client with a similar name.",
     name=str,
     nearest=tuple,
 )

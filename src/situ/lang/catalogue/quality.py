@@ -182,7 +182,7 @@ BAD_SCALE = define(
 TOO_MANY = define(
     "Q120",
     "too many at once",
-    "There are {count} {what} here, and {most} at most are looked at.",
+    "There are {count} {what} here, and at most {most} are possible.",
     "Leave out what nobody needs.",
     count=int,
     what=str,
@@ -208,9 +208,10 @@ NOT_NEGOTIATED = define(
 )
 INTERNAL = define(
     "Q133",
-    "mistake of the router",
-    "The router made a mistake, which its log has as `{id}`: {what}.",
-    "Report it with what the log says there. Nothing else is held up by it; the same call may go wrong again.",
+    "unexpected failure of the router",
+    "The router failed unexpectedly; its log has the failure as `{id}`: {what}.",
+    "This is a bug in Situ: report it with that entry of the log. Nothing else is affected; the same call may fail "
+    "again.",
     id=str,
     what=str,
 )
@@ -233,10 +234,10 @@ NOBODY_COVERS = define(
 )
 NOT_THERE_YET = define(
     "Q203",
-    "declaration about somebody who is not there yet",
+    "declaration about something that does not exist yet",
     "The project has no {what} `{name}`.",
-    "Did you mean {nearest}? If not: what is said of it counts from when somebody of that name comes.",
-    "What is said of it counts from when somebody of that name comes.",
+    "Did you mean {nearest}? If not, this takes effect as soon as there is one.",
+    "This takes effect as soon as there is one.",
     severity=Severity.WARNING,
     what=str,
     name=str,

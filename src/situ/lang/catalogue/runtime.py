@@ -45,7 +45,7 @@ NO_ANSWER = define(
     "B105",
     "no answer in time",
     "There was no answer on `{subject}` within {seconds} s.",
-    "Who should answer is slow or stuck; see its log, and try again.",
+    "The receiver is slow or stuck; see its log, and try again.",
     subject=str,
     seconds=float,
 )
@@ -118,14 +118,14 @@ BUS_FORBIDS = define(
     "B115",
     "bus forbids it",
     "The bus does not let `{who}` publish to `{subject}`.",
-    "Credentials of a client let it speak for itself only: connect as the client whose credentials these are.",
+    "Credentials of a client let it act for itself only: connect as the client whose credentials these are.",
     who=str,
     subject=str,
 )
 MALFORMED_LINE = define(
     "B201",
     "line that is no event",
-    "This line is no event and is passed over: {reason}.",
+    "This line is no event and is skipped: {reason}.",
     "An event is one JSON object in one line, with `type` and, to be selected by time, `siturecv` or `time`.",
     severity=Severity.WARNING,
     reason=str,
@@ -133,7 +133,7 @@ MALFORMED_LINE = define(
 BUS_IN_THE_CLEAR = define(
     "B202",
     "bus on another host without TLS",
-    "Whoever is between here and `{host}` can read all events, and change them: the bus is used without TLS.",
+    "The bus on `{host}` is used without TLS: anybody on the network between can read and change all events.",
     "Write `tls://…` for its address, or `tls: {{ca: FILE}}` under `bus`.",
     severity=Severity.WARNING,
     host=str,
@@ -185,7 +185,7 @@ AFTER_TRANSFORMATION = define(
     "INT604",
     "filter evaluated after transformation",
     "`{subscription}` is decided for events of type `{type}` after routing: its filter reads {reasons}.",
-    "Events that the rest of the filter lets through are looked at one by one. Nothing needs to be done.",
+    "Events that the rest of the filter lets through are tested one by one. Nothing needs to be done.",
     severity=Severity.OBSERVATION,
     subscription=str,
     type=str,
@@ -225,8 +225,8 @@ ALWAYS_TRUE = define(
 CHECKPOINT_DAMAGED = define(
     "N101",
     "checkpoint damaged",
-    "What the engine wrote down of its progress cannot be read: {reason}.",
-    "Put the folder back from a back-up, or move it away: the engine then goes on behind the last event of the log.",
+    "The checkpoint of the engine cannot be read: {reason}.",
+    "Put the folder back from a back-up, or move it away: the engine then starts after the last event of the log.",
     reason=str,
 )
 ENGINE_FAILED = define(
@@ -297,14 +297,14 @@ NO_RIGHT = define(
     "R011",
     "no right",
     "`{client}` may not do this: {reason}.",
-    "A client speaks for itself only; connect under the name that is meant.",
+    "A client can act for itself only; connect under the right name.",
     client=str,
     reason=str,
 )
 NOT_INSTALLED = define(
     "R012",
     "not installed in time",
-    "The {what} `{name}` was accepted, but after {seconds} s not all engines work with it{missing}.",
+    "The {what} `{name}` was accepted, but after {seconds} s not all engines have adopted it{missing}.",
     "It takes effect as soon as they do; `situ status` shows what runs.",
     what=str,
     name=str,
@@ -321,7 +321,7 @@ STORE_UNAVAILABLE = define(
 TOO_MUCH_AT_ONCE = define(
     "R018",
     "too much at once",
-    "`{client}` sends faster than its router answers: {waiting}. This message was not looked at.",
+    "`{client}` sends faster than its router answers: {waiting}. This message was not processed.",
     "Wait for answers before sending more, as the client library does, and send this again.",
     client=str,
     waiting=str,
@@ -371,7 +371,7 @@ EVENT_TOO_LARGE = define(
 NAME_OF_POLICY = define(
     "R017",
     "client with the name of a policy",
-    "`{client}` is a policy, and no client can speak in its name.",
+    "`{client}` is a policy, and no client can use its name.",
     "Give the client or the policy another name: policies publish under their names, as clients do.",
     client=str,
 )

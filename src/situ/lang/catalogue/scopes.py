@@ -25,7 +25,7 @@ UNKNOWN_SCOPE = define(
 SCOPE_NAME_TAKEN = define(
     "V003",
     "name that is taken",
-    "`{name}` is to be a scope of the dimension `{dimension}`, and is {taken} already.",
+    "`{name}` cannot be a scope of the dimension `{dimension}`: it is {taken} already.",
     "Dimensions share no scopes, and no client is called like a scope: give one of them another name.",
     name=str,
     dimension=str,
@@ -62,7 +62,7 @@ NOT_A_MEMBER = define(
 NO_SCOPE = define(
     "V007",
     "any as a scope",
-    "`{name}` stands for whatever scope there is, and cannot {what}.",
+    "`{name}` stands for any scope, and cannot {what}.",
     "{remedy}",
     name=str,
     what=str,
@@ -71,7 +71,7 @@ NO_SCOPE = define(
 BOUNDARY_UNKNOWN_NAME = define(
     "V008",
     "unknown name in a filter",
-    "The filter of `{scope}` asks for `{name}`, which no event type of root has.",
+    "The filter of `{scope}` uses `{name}`, which no event type of root has.",
     "Did you mean {nearest}?",
     "Filters see `event.type`, `event.source`, `event.id`, `event.time`, `event.confidence` and the attributes of "
     "event types.",
@@ -99,7 +99,7 @@ BOUNDARY_NO_CONDITION = define(
 OBSERVE_MISSING = define(
     "V011",
     "no grant to observe",
-    "`{who}` wants events of whatever scope of the dimension `{dimension}`, which is closed, and may not observe it.",
+    "`{who}` wants events of any scope of the dimension `{dimension}`, which is closed, and may not observe it.",
     "Name one of your scopes there, {or_rest}, or have an administrator grant `observe` to `{who}`.",
     "Name one of your scopes there, or have an administrator grant `observe` to `{who}`.",
     who=str,
@@ -109,7 +109,7 @@ OBSERVE_MISSING = define(
 BROADCAST_MISSING = define(
     "V012",
     "no grant to broadcast",
-    "`{who}` publishes to whatever scope of the dimension `{dimension}`, which is closed, and may not broadcast there.",
+    "`{who}` publishes to any scope of the dimension `{dimension}`, which is closed, and may not broadcast there.",
     "Name one of your scopes there, {or_rest}, or have an administrator grant `broadcast` to `{who}`.",
     "Name one of your scopes there, or have an administrator grant `broadcast` to `{who}`.",
     who=str,
@@ -183,7 +183,7 @@ NOTHING_SAID = define(
 BLOCKED_TYPES = define(
     "V108",
     "filter that blocks types",
-    "The filter of `{scope}` asks for {names}, which events of {types} do not have: it lets none of them pass.",
+    "The filter of `{scope}` uses {names}, which events of {types} do not have: it lets none of them pass.",
     "Write `type IS … AND …` if that is meant, or `type IS … OR …` to let them pass.",
     severity=Severity.WARNING,
     scope=str,
@@ -207,7 +207,7 @@ UNREACHED_SITUATIONS = define(
     "V110",
     "situations that reach nobody",
     "Situations of the policy `{policy}` can reach none of the subscriptions to them: {subscriptions}.",
-    "A situation is seen by those who may see all that it is made of: look at `reads:` and `publishes:` of the policy, "
+    "A situation is visible to those who may see all of its causes: check `reads:` and `publishes:` of the policy, "
     "or have an administrator release it.",
     severity=Severity.WARNING,
     policy=str,
@@ -236,7 +236,7 @@ REQUIRED_NOT_KEPT = define(
 UNSEEN_SOURCE = define(
     "V111",
     "table that a policy does not see",
-    "The policy `{policy}` needs the table `{source}`, which is not visible to what it reads as: it detects nothing.",
+    "The policy `{policy}` needs the table `{source}`, which is not visible to it: it detects nothing.",
     "{remedy}",
     severity=Severity.WARNING,
     policy=str,
@@ -246,7 +246,7 @@ UNSEEN_SOURCE = define(
 CHANGED_ELSEWHERE = define(
     "V022",
     "changed in the folder and while events flow",
-    "scopes.yaml says of {what} that it is {folder}, and a change while events flow that it is {in_force}.",
+    "scopes.yaml declares {what} as {folder}, and a change while events flow made it {in_force}.",
     "Write into scopes.yaml what is in force, which `situ get scopes scopes.yaml` shows, or change it back with "
     "`situ scopes`.",
     what=str,
@@ -257,7 +257,7 @@ DECLARATION_SUSPENDED = define(
     "V112",
     "suspended",
     "The {kind} `{name}` is suspended: {reason}.",
-    "Whoever has the right again declares it anew.",
+    "Declare it again when the client has the right again.",
     severity=Severity.WARNING,
     kind=str,
     name=str,

@@ -93,7 +93,7 @@ BAD_DEFAULT = define(
     "INT111",
     "default does not fit",
     "The default of `{attribute}` does not fit its type `{type}`.",
-    "Write the default as it would stand in an event.",
+    "Write the default as it would be in an event.",
     attribute=str,
     type=str,
 )
@@ -126,8 +126,8 @@ BAD_SUPERTYPE = define(
 )
 SCHEMA_UNSUPPORTED = define(
     "INT120",
-    "JSON Schema that no type stands for",
-    "No type stands for this: {reason}.",
+    "JSON Schema without a corresponding type",
+    "No type corresponds to this: {reason}.",
     "{remedy}",
     "Describe the data with objects, arrays, single types and references inside the document, then import again.",
     reason=str,
@@ -177,7 +177,7 @@ NOT_EXECUTED = define(
 UNKNOWN_EVENT_CONTEXT = define(
     "INT702",
     "unknown context",
-    "The event is in the context `{context}`, which is not there.",
+    "The event is in the context `{context}`, which does not exist.",
     "Declare it in a file of contexts/, or have the client use another.",
     context=str,
 )
@@ -310,8 +310,8 @@ EVENT_LIMIT = define(
 EVENT_FAILED = define(
     "E705",
     "event that a stage fails on",
-    "Stage `{stage}` failed on this event in a way that nobody foresaw: {what}. The log of the run has it as `{id}`.",
-    "This is a mistake of Situ: report it with what the log says there. All other events go on. When it is mended, "
+    "Stage `{stage}` failed unexpectedly on this event: {what}. The log of the run has it as `{id}`.",
+    "This is a bug in Situ: report it with that entry of the log. All other events continue. When it is fixed, "
     "`situ dead-letters retry` publishes the event again.",
     stage=str,
     what=str,
@@ -378,7 +378,7 @@ WRONG_UNIT = define(
 ALWAYS_FAILS = define(
     "X105",
     "always fails",
-    "This fails whatever the event: {reason}.",
+    "This fails for every event: {reason}.",
     "A value that cannot be computed would make a dead letter of every event; correct the constant.",
     reason=str,
 )
