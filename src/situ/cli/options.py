@@ -18,12 +18,12 @@ Project = Annotated[
     typer.Option(
         "--project",
         metavar="PATH",
-        help="The project folder; by default the nearest one upwards that has a situ.yaml.",
+        help="The project folder; by default the nearest folder upwards with a situ.yaml.",
         show_default=False,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Answer with JSON, for programs.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say only what was asked for.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")]
 
 Credentials = Annotated[
     Path | None,
@@ -57,9 +57,7 @@ InScopes = Annotated[
 
 New = Annotated[
     bool,
-    typer.Option(
-        "--new", help="The client that --client names is new, and no slip, however much it looks like another."
-    ),
+    typer.Option("--new", help="The client that --client names is new, although its name is similar to another."),
 ]
 
 

@@ -41,7 +41,7 @@ def list_actions(
         Literal["waiting", "failed"] | None,
         typer.Option("--state", help="Only those that wait, or those that failed.", show_default=False),
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="The latest so many.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most this many, newest first.")] = 50,
 ) -> Exit:
     """List what waits to be done and what failed, the latest last.
 

@@ -37,7 +37,7 @@ def list_letters(
         str, typer.Option("--client", metavar="NAME", help="Only of this client.", show_default=False)
     ] = "",
     code: Annotated[str, typer.Option("--code", metavar="CODE", help="Only with this code.", show_default=False)] = "",
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="The latest so many.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most this many, newest first.")] = 50,
 ) -> Exit:
     """List dead letters, the latest last.
 

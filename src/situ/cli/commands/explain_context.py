@@ -85,17 +85,17 @@ def explain_transform(
     ] = "",
     why: Annotated[
         str,
-        typer.Option("--why", metavar="ATTRIBUTE", help="Every rule about this attribute, and why it counts or not."),
+        typer.Option("--why", metavar="ATTRIBUTE", help="Every rule about this attribute, and why it applies or not."),
     ] = "",
     where: Annotated[
-        str, typer.Option("--filter", metavar="TEXT", help="What this filter of a subscription asks of root events.")
+        str, typer.Option("--filter", metavar="TEXT", help="How this filter of a subscription reads on root events.")
     ] = "",
     fused: Annotated[
         tuple[str, str],
         typer.Option(
             "--fused",
             metavar="FROM TO",
-            help="From one context straight to another; --in says of what.",
+            help="From one context straight to another; --in names the type or file.",
             show_default=False,
         ),
     ] = ("", ""),

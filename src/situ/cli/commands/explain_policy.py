@@ -98,7 +98,7 @@ def explain_detection(
     output: Output,
     project: Path | None,
     id: Annotated[
-        str, typer.Argument(metavar="ID", help="A detection or a situation; the beginning of its id will do.")
+        str, typer.Argument(metavar="ID", help="A detection or a situation; the beginning of its id is enough.")
     ],
     test: Test = "",
 ) -> Exit:
@@ -148,7 +148,7 @@ def explain_miss(
     ],
     bind: Annotated[
         list[str] | None,
-        typer.Option("--bind", metavar="ALIAS=ID", help="Whom it should have been about; may be repeated."),
+        typer.Option("--bind", metavar="ALIAS=ID", help="The instance that an alias should have; may be repeated."),
     ] = None,
     test: Test = "",
 ) -> Exit:

@@ -111,7 +111,7 @@ def check(
         typer.Option(
             "--against",
             metavar="PATH",
-            help="Another project folder, such as this one before: list who sees more or less than there.",
+            help="Another project folder, such as an older version: list who sees more or less than there.",
             show_default=False,
         ),
     ] = None,

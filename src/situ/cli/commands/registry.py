@@ -39,13 +39,11 @@ Since = Annotated[
     typer.Option(
         "--from",
         metavar="WHEN",
-        help="Where a new policy starts, if not now: begin, 1 h ago, 2026-11-01T08:30:00Z.",
+        help="Start of a new policy, instead of now: begin, 1 h ago, 2026-11-01T08:30:00Z.",
         show_default=False,
     ),
 ]
-Act = Annotated[
-    bool, typer.Option("--act", help="With --from: do the actions, too, for what happened before the policy came.")
-]
+Act = Annotated[bool, typer.Option("--act", help="With --from: do actions for past situations, too.")]
 
 
 @common_options
@@ -220,9 +218,9 @@ Types = Annotated[
     typer.Option("--types", metavar="TYPE,…", help="Of a subscription: the event types.", show_default=False),
 ]
 Where = Annotated[str, typer.Option("--where", metavar="FILTER", help="Of a subscription.", show_default=False)]
-Durable = Annotated[bool, typer.Option("--durable", help="Of a subscription: keep events while it is away.")]
+Durable = Annotated[bool, typer.Option("--durable", help="Of a subscription: keep events while its reader is away.")]
 OfType = Annotated[str, typer.Option("--type", help="Of an advertisement: the event type.", show_default=False)]
-As = Annotated[str, typer.Option("--as", metavar="TEXT", help="Of a function or a unit: what stands behind its name.")]
+As = Annotated[str, typer.Option("--as", metavar="TEXT", help="Of a function or a unit: its definition.")]
 
 
 def _putting(
@@ -462,7 +460,7 @@ def get(
             "subscription, advertisement, client, function, event, type, unit, settings; versions or changes.",
         ),
     ],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="One of them, in full.", show_default=False)] = "",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="One object, in full.", show_default=False)] = "",
 ) -> Exit:
     """Show what is in force.
 

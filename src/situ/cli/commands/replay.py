@@ -170,11 +170,16 @@ def replay(
     since: Annotated[
         str, typer.Option("--from", metavar="TIME", help="Events stored since then: 1 h ago, begin, a time.")
     ] = "begin",
-    until: Annotated[str, typer.Option("--to", metavar="TIME", help="And before then.", show_default=False)] = "",
+    until: Annotated[
+        str, typer.Option("--to", metavar="TIME", help="Events stored before then.", show_default=False)
+    ] = "",
     subscriptions: Annotated[
         list[str] | None,
         typer.Option(
-            "--subscription", metavar="CLIENT/NAME", help="Only for this one; may be repeated.", show_default=False
+            "--subscription",
+            metavar="CLIENT/NAME",
+            help="Only for this subscription; may be repeated.",
+            show_default=False,
         ),
     ] = None,
     policies: Annotated[
@@ -192,7 +197,7 @@ def replay(
         typer.Option(
             "--out",
             metavar="FOLDER",
-            help="Write what each would get, a file of JSON lines for each; - writes all to standard output.",
+            help="Write what each subscription would get to a file of JSON lines; - writes all to standard output.",
             show_default=False,
         ),
     ] = "",
@@ -207,7 +212,7 @@ def replay(
     ] = None,
     engine: Annotated[
         Literal["spark", "edge"] | None,
-        typer.Option("--engine", help="What replays, instead of the engine that runs.", show_default=False),
+        typer.Option("--engine", help="The engine that replays, instead of the one that runs.", show_default=False),
     ] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="With --policy: show the events behind each situation.")

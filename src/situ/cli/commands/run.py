@@ -29,10 +29,10 @@ def run(
     project: Path | None,
     engine: Annotated[
         Literal["spark", "edge"] | None,
-        typer.Option("--engine", help="What executes it, instead of what situ.yaml says.", show_default=False),
+        typer.Option("--engine", help="The engine, instead of the one in situ.yaml.", show_default=False),
     ] = None,
     duration: Annotated[
-        str, typer.Option("--for", metavar="TIME", help="Stop by itself after so long, as in 30s.", show_default=False)
+        str, typer.Option("--for", metavar="TIME", help="Stop after this time, as in 30s.", show_default=False)
     ] = "",
     wait: Annotated[
         str, typer.Option("--wait", metavar="TIME", help="How long to wait for a bus that does not answer.")

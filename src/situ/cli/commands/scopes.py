@@ -137,7 +137,7 @@ def set_filter(
     side: Annotated[Literal["output", "input"], typer.Argument(metavar="SIDE", help="output or input.")],
     dimension: In,
     text: Annotated[
-        str, typer.Argument(metavar="FILTER", help="What must be true of an event.", show_default=False)
+        str, typer.Argument(metavar="FILTER", help="A condition that an event must meet to pass.", show_default=False)
     ] = "",
 ) -> Any:
     """Set the filter at one side of a scope; without FILTER everything passes there.
@@ -177,7 +177,7 @@ def carriers(
         list[str] | None,
         typer.Argument(
             metavar="ZONE...",
-            help="Zones that may hold its events; none: those of what it is in.",
+            help="Zones that may hold its events; none: those of the scopes that it is in.",
             show_default=False,
         ),
     ] = None,
@@ -318,7 +318,7 @@ def command_of(operation: Callable[..., Any]) -> Callable[..., Exit]:
 def history(
     output: Output,
     project: Path | None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="So many, newest first.")] = 100,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most this many, newest first.")] = 100,
 ) -> Exit:
     """Show every change of the scopes: when, by whom, what is different since, and what was suspended with it.
 

@@ -30,7 +30,7 @@ def situations(
         str, typer.Option("--policy", metavar="NAME", help="Only of this policy.", show_default=False)
     ] = "",
     only_open: Annotated[bool, typer.Option("--open", help="Only those that are open.")] = False,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="The latest so many.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most this many, newest first.")] = 50,
 ) -> Exit:
     """List the situations that policies detected, the latest last.
 
@@ -78,7 +78,7 @@ def late(
         str,
         typer.Option("--policy", metavar="NAME", help="Only too late for this policy.", show_default=False),
     ] = "",
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="The latest so many.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most this many, newest first.")] = 50,
 ) -> Exit:
     """List events that came too late for policies, the latest last.
 

@@ -50,14 +50,14 @@ def subscribe(
         ),
     ] = None,
     where: Annotated[
-        str, typer.Option("--where", metavar="EXPR", help="Only those for which this holds.", show_default=False)
+        str, typer.Option("--where", metavar="EXPR", help="Only events that meet this condition.", show_default=False)
     ] = "",
     durable: Annotated[
         str,
         typer.Option(
             "--durable",
             metavar="NAME",
-            help="Keep what comes while nobody reads, under this name; needs --client.",
+            help="Durable subscription of this name: events are kept while nobody reads; needs --client.",
             show_default=False,
         ),
     ] = "",
@@ -69,21 +69,24 @@ def subscribe(
         typer.Option(
             "--context",
             metavar="NAME",
-            help="Subscribe, and be told, in the terms of this context.",
+            help="Subscribe and receive in the terms of this context.",
             show_default=False,
         ),
     ] = "",
     since: Annotated[
         str,
         typer.Option(
-            "--since", metavar="TIME", help="First what came since then: 1 h ago, begin, a time.", show_default=False
+            "--since",
+            metavar="TIME",
+            help="Begin with events stored since then: 1 h ago, begin, a time.",
+            show_default=False,
         ),
     ] = "",
     limit: Annotated[
-        int | None, typer.Option("--limit", metavar="N", min=1, help="End after so many.", show_default=False)
+        int | None, typer.Option("--limit", metavar="N", min=1, help="End after this many events.", show_default=False)
     ] = None,
     timeout: Annotated[
-        str, typer.Option("--timeout", metavar="TIME", help="End after so long, as in 10s.", show_default=False)
+        str, typer.Option("--timeout", metavar="TIME", help="End after this time, as in 10s.", show_default=False)
     ] = "",
     new: New = False,
     scopes: InScopes = None,
@@ -229,19 +232,22 @@ def tail(
     ] = None,
     where: Annotated[
         str,
-        typer.Option("--where", metavar="EXPR", help="Only those for which this holds.", show_default=False),
+        typer.Option("--where", metavar="EXPR", help="Only events that meet this condition.", show_default=False),
     ] = "",
     since: Annotated[
         str,
         typer.Option(
-            "--since", metavar="TIME", help="First what came since then: 1 h ago, begin, a time.", show_default=False
+            "--since",
+            metavar="TIME",
+            help="Begin with events stored since then: 1 h ago, begin, a time.",
+            show_default=False,
         ),
     ] = "",
     limit: Annotated[
-        int | None, typer.Option("--limit", metavar="N", min=1, help="End after so many.", show_default=False)
+        int | None, typer.Option("--limit", metavar="N", min=1, help="End after this many events.", show_default=False)
     ] = None,
     timeout: Annotated[
-        str, typer.Option("--timeout", metavar="TIME", help="End after so long, as in 10s.", show_default=False)
+        str, typer.Option("--timeout", metavar="TIME", help="End after this time, as in 10s.", show_default=False)
     ] = "",
 ) -> Exit:
     """Show all events of the run as they are stored, until Ctrl-C.

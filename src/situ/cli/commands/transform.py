@@ -24,11 +24,13 @@ def transform(
     file: Annotated[str, typer.Argument(metavar="FILE", help="Events, one a line, or one; - is standard input.")] = "-",
     from_: Annotated[
         str,
-        typer.Option("--from", metavar="CONTEXT", help="Whose terms they are in.", autocompletion=context_completion),
+        typer.Option(
+            "--from", metavar="CONTEXT", help="The context that they are in.", autocompletion=context_completion
+        ),
     ] = "root",
     to: Annotated[
         str,
-        typer.Option("--to", metavar="CONTEXT", help="Whose terms are wanted.", autocompletion=context_completion),
+        typer.Option("--to", metavar="CONTEXT", help="The context to convert to.", autocompletion=context_completion),
     ] = "root",
     type: Annotated[
         str, typer.Option("--type", metavar="TYPE", help="The type of bare data; a CloudEvent says its own.")

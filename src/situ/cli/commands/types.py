@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 app = group("types", "Exchange types with JSON Schema, Spark and Arrow.")
 
 _NO_LETTER = re.compile(r"[^A-Za-z0-9]+")
-Overwrite = Annotated[bool, typer.Option("--force", help="Overwrite the file if there is one.")]
+Overwrite = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 
 
 class SchemaFormat(StrEnum):
@@ -88,7 +88,7 @@ def export_types(
     output: Output,
     project: Path | None,
     name: Annotated[str, typer.Argument(metavar="TYPE", help="One type instead of all.", show_default=False)] = "",
-    format: Annotated[SchemaFormat, typer.Option("--format", help="What to write them as.")] = SchemaFormat.JSON_SCHEMA,
+    format: Annotated[SchemaFormat, typer.Option("--format", help="The format.")] = SchemaFormat.JSON_SCHEMA,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Where to write.", show_default=False)
     ] = None,
