@@ -6,24 +6,19 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from situ.bus.interface import Bus
-from situ.bus.memory import MemoryBus
 from situ.bus.nats import open_bus
 from situ.client.client import Client
-from situ.client.connection import connect
 from situ.client.events import Event
-from situ.edge.engine import EdgeEngine
 from situ.event.message import StoredMessage
 from situ.event.subjects import BusNames
-from situ.project.check import check_folder
-from situ.registry import Registry, open_registry
-from situ.registry.snapshots import publish_deployment, restore_deployments
+from situ.model import Deployment
 from situ.router.router import Router
+from situ.testing.zone import Zone
 from tests.nats_server import NatsServer
 from tests.project_files import write
 
@@ -36,38 +31,30 @@ events:
 """
 
 
-@dataclass
-class EdgeZone:
-    """What runs; ``server`` None is the bus in memory."""
+class EdgeZone(Zone):
+    """A zone in its folder; ``server`` None is the bus in memory. Of a zone of Spark's only the router runs here."""
 
-    folder: Path
-    bus: Bus
-    registry: Registry
-    server: NatsServer | None
-    spark: bool = False
-    begun: float = field(default_factory=time.time)
-    engine: EdgeEngine | None = None
-    router: Router | None = None
-    _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+    def __init__(self, project: Path, server: NatsServer | None = None, *, spark: bool = False) -> None:
+        super().__init__(project, in_place=True)
+        self.server = server
+        self.spark = spark
+        self.begun = time.time()
 
     @property
     def names(self) -> BusNames:
         return BusNames(self.bus.zone)
 
-    async def start(self) -> None:
-        """Start engine and router; on a zone of Spark's, the router alone."""
-        if not self.spark:
-            self.engine = EdgeEngine(self.bus, self.folder)
-            await self.engine.start()
-        self.router = Router(self.bus, self.registry, folder=self.folder, engine=self.engine)
-        await self.router.start()
+    async def _open_bus(self, stack: AsyncExitStack, deployment: Deployment) -> Bus:
+        if self.server is None:
+            return await super()._open_bus(stack, deployment)
+        return await stack.enter_async_context(await open_bus(self.server.address(), name="zone"))
 
-    async def stop(self) -> None:
-        if self.router is not None:
-            await self.router.close()
-        if self.engine is not None:
-            await self.engine.stop()
-        self.router = self.engine = None
+    async def start(self) -> None:
+        if not self.spark:
+            await super().start()
+            return
+        self.router = Router(self.bus, self.registry, folder=self.folder)
+        await self.router.start()
 
     async def crash(self) -> None:
         """End engine and router as a process that dies does: nothing is finished, nothing is told."""
@@ -103,11 +90,9 @@ class EdgeZone:
         return telling
 
     def connect(self, client: str, **options: Any) -> AbstractAsyncContextManager[Client]:
-        if self.server is None:
-            options["bus"] = self.bus
-        else:
-            options["servers"] = [self.url]
-        return connect(self.folder, client=client, **options)
+        if self.server is not None:
+            options = {"bus": None, "servers": [self.url], **options}
+        return super().connect(client, **options)
 
     @property
     def url(self) -> str:
@@ -138,25 +123,8 @@ async def edge_zone(
     if clients:
         files["clients/all.yaml"] = f"version: 1\nclients:\n{clients}"
     write(project, {**files, **more})
-    checked = check_folder(project)
-    assert checked.deployment is not None, checked.problems
-    deployment = checked.deployment
-    async with AsyncExitStack() as stack:
-        bus: Bus
-        if server is None:
-            bus = await stack.enter_async_context(MemoryBus())
-        else:
-            bus = await stack.enter_async_context(await open_bus(server.address(), name="zone"))
-        await bus.prepare(deployment.settings)
-        registry = stack.enter_context(open_registry(project, deployment.settings))
-        await restore_deployments(bus, registry)
-        await publish_deployment(bus, registry.apply(deployment, "test").deployment)
-        zone = EdgeZone(project, bus, registry, server, spark)
-        await zone.start()
-        try:
-            yield zone
-        finally:
-            await zone.stop()
+    async with EdgeZone(project, server, spark=spark) as zone:
+        yield zone
 
 
 async def eventually(condition: Callable[[], object], *, within: float = 120.0) -> None:

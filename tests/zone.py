@@ -34,9 +34,9 @@ from situ.event.subjects import DEPLOYMENTS, REGISTRY, BusNames, consumer_of, sh
 from situ.lang.catalogue import ENGINE_FAILED
 from situ.lang.problems import SituError
 from situ.model import Deployment
-from situ.project.check import check_folder
 from situ.routing.model import Subscription
 from situ.stages.plan import compile_plan
+from situ.testing.fixtures import load_project
 from tests.nats_server import NatsServer, nats_server
 from tests.project_files import write
 
@@ -147,9 +147,7 @@ def deployment_of(
             **more,
         },
     )
-    checked = check_folder(folder)
-    assert checked.deployment is not None, checked.problems
-    return replace(checked.deployment, subscriptions={each.id: each for each in subscriptions})
+    return replace(load_project(folder).deployment, subscriptions={each.id: each for each in subscriptions})
 
 
 @contextmanager

@@ -10,14 +10,14 @@ import pytest
 
 from situ.edge.detect_checkpoint import CheckpointRecord, CompletedSteps, DetectionCheckpoint, RecentRows
 from situ.event.row import Row
-from situ.policies.lifecycle import Situation
+from situ.policies.lifecycle import OpenSituation
 from situ.policies.model import Cause
 from situ.policies.watermark import SourceTimes
 from situ.stages.detect.progress import DetectionProgress, PolicyProgress
 
 
-def situation(who: str, last: int = 5) -> Situation:
-    return Situation(
+def situation(who: str, last: int = 5) -> OpenSituation:
+    return OpenSituation(
         id=f"s-{who}",
         policy="alone",
         bindings=(("A", who), ("R", "lab")),
@@ -29,7 +29,7 @@ def situation(who: str, last: int = 5) -> Situation:
     )
 
 
-def kept(*situations: Situation, digest: str = "d", reached: int | None = 5) -> PolicyProgress:
+def kept(*situations: OpenSituation, digest: str = "d", reached: int | None = 5) -> PolicyProgress:
     return PolicyProgress(digest=digest, reached=reached, open={each.bindings: each for each in situations})
 
 

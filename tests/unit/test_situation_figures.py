@@ -13,7 +13,7 @@ from situ.cli.render.run import show_line, show_live, show_summary
 from situ.cli.render.status import show_policy_metrics
 from situ.lang.catalogue import UNKNOWN_POLICY
 from situ.model import Deployment
-from situ.policies.lifecycle import Situation, SituationPhase, SituationTransition
+from situ.policies.lifecycle import OpenSituation, SituationPhase, SituationTransition
 from situ.policies.load import StoppedPolicy
 from situ.policies.model import Cause
 from situ.policies.watermark import SourceTimeouts, SourceTimes, waits_for
@@ -45,7 +45,7 @@ def guarded(folder: Path) -> Deployment:
 
 
 def transition(stage: SituationPhase, detection: str = "d") -> SituationTransition:
-    situation = Situation(
+    situation = OpenSituation(
         id="s", policy=NAME, bindings=(("A", "g1"),), start=0, last=0, detections=1, causes=(Cause("reader", "e1"),)
     )
     return SituationTransition(id=f"s.{stage}", stage=stage, situation=situation, time=0, detection=detection)

@@ -32,7 +32,7 @@ from situ.lang.catalogue import MALFORMED_LINE
 from situ.model import Deployment
 from situ.policies.enrichment.enrich import PushObservations
 from situ.policies.enrichment.instances import InstanceColumns
-from situ.policies.lifecycle import Situation, SituationPhase, SituationTransition
+from situ.policies.lifecycle import OpenSituation, SituationPhase, SituationTransition
 from situ.policies.model import Cause, InstancesByConcept, Policy
 from situ.project.state_folder import LOGS
 from situ.registry.past_scopes import learn_epochs, learn_stored
@@ -482,7 +482,7 @@ class _Found:
 
     def __init__(self, opened: SituationTransition) -> None:
         self._causes, self._positions = opened.situation.causes, opened.situation.positions
-        self._situation: Situation = opened.situation
+        self._situation: OpenSituation = opened.situation
         self._end: int | None = None
         self.counts = False
 

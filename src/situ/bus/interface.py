@@ -6,6 +6,7 @@ The engines know a bus by this protocol alone. Streams, buckets and subjects are
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +15,11 @@ from typing import Protocol
 from situ.event.message import Message, StoredMessage
 from situ.event.subjects import BusNames
 from situ.settings import Settings
+
+
+def wall_clock() -> int:
+    """Microseconds since 1970: the clock of a zone, unless a test gives it another."""
+    return time.time_ns() // 1000
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from bisect import bisect_left
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any
 
-from situ.bus.interface import ConsumerState, Guard, Handler, KeyEntry, StoreAck, StreamState
+from situ.bus.interface import ConsumerState, Guard, Handler, KeyEntry, StoreAck, StreamState, wall_clock
 from situ.bus.streams import configurations
 from situ.event.message import REPLY, Message, StoredMessage
 from situ.event.subjects import MIXED, BusNames
@@ -181,7 +180,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class MemoryBus:
     """See :class:`situ.bus.interface.Bus`. ``clock`` gives microseconds since 1970."""
 
-    def __init__(self, zone: str = "main", *, clock: Callable[[], int] = lambda: time.time_ns() // 1000) -> None:
+    def __init__(self, zone: str = "main", *, clock: Callable[[], int] = wall_clock) -> None:
         self.names = BusNames(zone)
         self._clock = clock
         self._streams: dict[str, MemoryStream] = {}

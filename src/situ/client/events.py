@@ -1,15 +1,17 @@
 """Events as an application gets them, and the streams that bring them: live, durable, and history first.
 
-`Event` and `Data` are read from the line that was delivered. `live`, `history_then_live` and `DurableStream` are
-streams in which the step to the next event says that the last one is done with.
+`Event` and `Data` are read from the line that was delivered, `Situation` from an event of a policy. `live`,
+`history_then_live` and `DurableStream` are streams in which the step to the next event says that the last one is done
+with.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +21,7 @@ from situ.bus.interface import Bus, Consumption
 from situ.client.state_files import DoneEvents, SeenFile
 from situ.lang.catalogue import BUS_UNREACHABLE, NO_ANSWER
 from situ.lang.problems import SituError, nearest
+from situ.lang.types.table import CLOSED, SITUATION
 from situ.protocol.dedup_window import DedupWindow
 from situ.protocol.messages import HistoryAck
 
@@ -102,6 +105,49 @@ class Event(msgspec.Struct, kw_only=True):
 
     def __repr__(self) -> str:
         return f"Event(type={self.type!r}, key={self.key!r}, time={self.time.isoformat()!r}, data={dict(self.data)!r})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What a policy found: from when to when, and who is in it. :meth:`of` reads it from an event.
+
+    >>> async with situ.connect(client="office") as client:
+    ...     async for event in client.events("situ.situation.opened", since="begin"):
+    ...         situation = situ.Situation.of(event)
+    ...         print(situation.policy, dict(situation.bindings))
+    ...         break
+    stranger {'T': 'XX-999'}
+    """
+
+    id: str
+    policy: str
+    bindings: Mapping[str, str]
+    """Alias of the policy → the id of what it stands for."""
+    start: datetime
+    """Of its first detection."""
+    end: datetime | None = None
+    """None while it is open."""
+    text: str = ""
+    """One sentence for people."""
+    detections: int | None = None
+    """How many there were, where they are counted: events do not say."""
+
+    @classmethod
+    def of(cls, event: Event) -> Situation:
+        """The situation that an event of type ``situ.situation`` tells of; ValueError for other events."""
+        if not event.type.startswith(SITUATION.name):
+            raise ValueError(f"an event of type {event.type} tells of no situation")
+        data = event.data
+        # What was released may say no more when it ended than by the time of the event itself.
+        closed = data.get("end") or (event.instant if event.type == CLOSED.name else None)
+        return cls(
+            id=data["situation"],
+            policy=data["policy"],
+            bindings={each["alias"]: each["id"] for each in data["bindings"]},
+            start=datetime.fromisoformat(data["start"]),
+            end=None if closed is None else datetime.fromisoformat(closed),
+            text=data["text"],
+        )
 
 
 _DECODER: msgspec.json.Decoder[list[Event]] = msgspec.json.Decoder(list[Event])

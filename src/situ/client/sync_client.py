@@ -278,15 +278,21 @@ def connect_blocking(
             queue_timeout=queue_timeout,
             queue_events=queue_events,
         )
-        node = loop.call(_enter(connecting))
-        blocking = BlockingClient(loop, node)
-        try:
+        with blocking_client(loop, connecting) as blocking:
             yield blocking
-        finally:
-            loop.call(_leave(connecting))
-            blocking.close_worker()
     finally:
         loop.close()
+
+
+@contextmanager
+def blocking_client(loop: LoopThread, connecting: AbstractAsyncContextManager[Client]) -> Iterator[BlockingClient]:
+    """A client on a loop that runs already."""
+    blocking = BlockingClient(loop, loop.call(_enter(connecting)))
+    try:
+        yield blocking
+    finally:
+        loop.call(_leave(connecting))
+        blocking.close_worker()
 
 
 async def _enter(connecting: AbstractAsyncContextManager[Client]) -> Client:

@@ -19,7 +19,7 @@ from typing import Generic, TypeVar
 
 from situ.bus.event_loop import end
 from situ.bus.failure_log import InternalErrors
-from situ.bus.interface import Bus
+from situ.bus.interface import Bus, wall_clock
 from situ.edge.detect_checkpoint import (
     CheckpointRecord,
     CompletedSteps,
@@ -227,8 +227,10 @@ class EdgeDetection:
         tables: Callable[[], Mapping[str, Table]],
         refuse: Refuse,
         mistakes: InternalErrors,
+        clock: Callable[[], int],
     ) -> None:
         self._bus = bus
+        self._clock = clock
         self._refuse = refuse
         self._mistakes = mistakes
         self._tables = tables
@@ -286,7 +288,7 @@ class EdgeDetection:
         last = (await self._bus.state(BusNames(plan.zone).root_stream)).last
         if record is None or record.reached > last:
             self._use(plan)
-            progress, _ = DetectionProgress(incarnation=_now()).adopted(plan.detecting, None, _now())
+            progress, _ = DetectionProgress(incarnation=wall_clock()).adopted(plan.detecting, None, self._clock())
             self._progress = progress.beyond(highest)
             # What was there before is nothing that policies have to judge, also after a crash.
             self._taken.know_between(1, last)
@@ -440,7 +442,7 @@ class EdgeDetection:
             taken = self._same_plan()
             if taken and taken[0].plan is not self._plan:
                 await self._change(taken[0].plan, publish)
-            clock, messages = _now(), tuple(each.seq for each in taken if each.seq)
+            clock, messages = self._clock(), tuple(each.seq for each in taken if each.seq)
             try:
                 found = await self._stepped(taken, clock)
             except Exception as error:  # noqa: BLE001 - of these events: what comes behind them is worked
@@ -491,7 +493,7 @@ class EdgeDetection:
         assert self._plan is not None
         taken = partial(self._taken.is_taken, self._taken.recent)
         filled = await fill(
-            self._bus, self._plan, before, self._progress, self._instances(), self._taken.reached, taken, _now()
+            self._bus, self._plan, before, self._progress, self._instances(), self._taken.reached, taken, self._clock()
         )
         blind = self._plan.meeting.blind if self._plan.meeting is not None and filled else ()
         begun = start_from_backfill(self._progress, self._detecting, self._plan.deployment.starts, filled, blind)
@@ -503,7 +505,7 @@ class EdgeDetection:
     def _switch(self, plan: Plan) -> list[SituationTransition]:
         former = self._detecting
         self._use(plan)
-        self._progress, told = self._progress.adopted(plan.detecting, former, _now())
+        self._progress, told = self._progress.adopted(plan.detecting, former, self._clock())
         kept = {name for name, watch in plan.detecting.watches.items() if _same(watch, former.watches.get(name))}
         self._states = {name: state for name, state in self._states.items() if name in kept}
         return told
@@ -648,7 +650,7 @@ class EdgeDetection:
             meeting,
             known,
             failures,
-            _now(),
+            self._clock(),
             before,
         )
         self._mistakes.take(failures)
@@ -746,7 +748,3 @@ class EdgeDetection:
 
 def _same(watch: PolicyRuntime, former: PolicyRuntime | None) -> bool:
     return former is not None and former.digest == watch.digest
-
-
-def _now() -> int:
-    return time.time_ns() // 1000

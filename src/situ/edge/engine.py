@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from typing import Any
 
 from situ.bus.event_loop import end
 from situ.bus.failure_log import InternalErrors
-from situ.bus.interface import Bus, StoreAck
+from situ.bus.interface import Bus, StoreAck, wall_clock
 from situ.bus.measurement import measured_publishers
 from situ.edge.detect import END_WITHIN, EdgeDetection
 from situ.edge.detect_checkpoint import plan_of
@@ -93,12 +92,18 @@ class _Logged:
 
 
 class EdgeEngine:
-    """One zone's events in this process. The router of the zone hands it what clients send."""
+    """One zone's events in this process. The router of the zone hands it what clients send.
+
+    ``clock`` gives microseconds since 1970: policies decide by it.
+    """
 
     name = "edge"
 
-    def __init__(self, bus: Bus, folder: Path | None, *, router: str = "r1") -> None:
+    def __init__(
+        self, bus: Bus, folder: Path | None, *, router: str = "r1", clock: Callable[[], int] = wall_clock
+    ) -> None:
         self._bus = bus
+        self._clock = clock
         self._router = router
         own = folder / ".situ" / "edge" if folder is not None else None
         self._cursor = EdgeCursor(own / "cursor.json" if own is not None else None)
@@ -110,7 +115,7 @@ class EdgeEngine:
         self.on_measured: OnMeasured | None = None
         """Who is told what publishers do, every second, if anybody is to be."""
         self._detection = EdgeDetection(
-            bus, folder, lambda: self._tables.snapshot, self._dispatcher.refuse, self.mistakes
+            bus, folder, lambda: self._tables.snapshot, self._dispatcher.refuse, self.mistakes, clock
         )
         self._plan: Plan | None = None
         self._routing: Plan | None = None
@@ -332,7 +337,7 @@ class EdgeEngine:
         return logged, told
 
     def _letters(self, bad: Sequence[BadRow], plan: Plan) -> list[Message]:
-        now = time.time_ns() // 1000
+        now = self._clock()
         try:
             return dead_letters(bad, now, plan)
         except Exception as error:  # noqa: BLE001 - which of them it was is found out one by one
@@ -517,7 +522,7 @@ class EdgeEngine:
         if not await self._dispatcher.dispatch_stored(ack.seq, rows, logged.lines, logged.plan):
             return True
         if self.on_measured is not None:
-            self._measuring.take(rows, time.time_ns() // 1000)
+            self._measuring.take(rows, self._clock())
         self._detection.take(ack.seq, rows, logged.plan)
         return True
 
@@ -525,7 +530,7 @@ class EdgeEngine:
         """Take a message of a policy in; it is in the log when this returns."""
         while True:
             try:
-                stored = await self.take(message.key, message.count, message.body, time.time_ns() // 1000, own=True)
+                stored = await self.take(message.key, message.count, message.body, self._clock(), own=True)
                 for dead in await stored:
                     _log.error("an event of the policy %s is a dead letter: %s", message.policy, dead.message)
                 return
@@ -549,7 +554,7 @@ class EdgeEngine:
     async def _save(self) -> None:
         while True:
             await asyncio.sleep(_SAVE_EVERY)
-            await self._dispatcher.tick(time.time_ns() // 1000)
+            await self._dispatcher.tick(self._clock())
             await self._dispatcher.settle()
             self._cursor.save()
             self._dispatcher.keep()
@@ -561,7 +566,7 @@ class EdgeEngine:
         self._measuring.tell(whom)
 
     def _tell_measured(self) -> None:
-        measured = self._measuring.drain(time.time_ns() // 1000) if self.on_measured is not None else None
+        measured = self._measuring.drain(self._clock()) if self.on_measured is not None else None
         if measured is not None and self.on_measured is not None:
             self.on_measured(*measured)
 

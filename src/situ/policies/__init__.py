@@ -9,7 +9,7 @@ definition that the kernel must equal; policy tests and explanations run it.
 Front door: `model` (Policy, Alias, Relation, Observation, Detection, Cause, PolicyStart), `load` (load_policies,
 policies_as_json, policies_from_json, LoadedPolicies, StoppedPolicy), `plan` (plan_policy, PolicyPlan, Leaf, leaves_of),
 `source_coverage` (check_sources, cover_attributes, attributes_needed, provided_attributes), `lifecycle` (step, close,
-carry_over, Situation, SituationTransition, situation_data, situation_sentence), `watermark` (watermark, waits_for,
+carry_over, OpenSituation, SituationTransition, situation_data, situation_sentence), `watermark` (watermark, waits_for,
 SourceTimes), `reference` (detect, OccurrenceSet), `policy_tests` (PolicyTest, load_policy_test, compare), `logic_tree`
 (logic_tree, literal_text, clause_text, duration_text).
 """

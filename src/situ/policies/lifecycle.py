@@ -49,7 +49,7 @@ class SituationPhase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class OpenSituation:
     """An open situation: from the time of its first detection to that of its last."""
 
     id: str
@@ -73,7 +73,7 @@ class SituationTransition:
     id: str
     """Of the event that tells it."""
     stage: SituationPhase
-    situation: Situation
+    situation: OpenSituation
     time: int
     detection: str = ""
     """Of the detection that opened or continued it."""
@@ -81,13 +81,13 @@ class SituationTransition:
     reason: str = ""
 
 
-OpenSituations = Mapping[SortedBindings, Situation]
+OpenSituations = Mapping[SortedBindings, OpenSituation]
 """The open situations of a policy, by their bindings."""
 
 
 def step(
     state: OpenSituations, detections: Iterable[Detection], watermark: int | None, hold: int
-) -> tuple[dict[SortedBindings, Situation], list[SituationTransition]]:
+) -> tuple[dict[SortedBindings, OpenSituation], list[SituationTransition]]:
     """What new detections, and time that has gone by, do to the situations of a policy."""
     current = dict(state)
     told: list[SituationTransition] = []
@@ -115,7 +115,7 @@ def close(state: OpenSituations, reason: str, at: int | None, hold: int) -> list
 
 def carry_over(
     state: OpenSituations, former: Policy, policy: Policy, at: int | None
-) -> tuple[dict[SortedBindings, Situation], list[SituationTransition]]:
+) -> tuple[dict[SortedBindings, OpenSituation], list[SituationTransition]]:
     """The situations of a policy that has been altered.
 
     Those go on whose identities are still ones of the same concepts under the same aliases; the others are closed.
@@ -127,10 +127,10 @@ def carry_over(
     return kept, close(gone, POLICY_CHANGED, at, former.hold)
 
 
-def _detected(before: Situation | None, detection: Detection) -> tuple[Situation, SituationTransition]:
+def _detected(before: OpenSituation | None, detection: Detection) -> tuple[OpenSituation, SituationTransition]:
     found = detection.id
     if before is None:
-        situation = Situation(
+        situation = OpenSituation(
             id=found,
             policy=detection.policy,
             bindings=detection.bindings,
@@ -148,7 +148,7 @@ def _detected(before: Situation | None, detection: Detection) -> tuple[Situation
     return situation, SituationTransition(id=id, stage=stage, situation=situation, time=detection.time, detection=found)
 
 
-def _closed(situation: Situation, end: int, reason: str = "") -> SituationTransition:
+def _closed(situation: OpenSituation, end: int, reason: str = "") -> SituationTransition:
     return SituationTransition(
         id=f"{situation.id}.closed", stage=SituationPhase.CLOSED, situation=situation, time=end, end=end, reason=reason
     )
@@ -180,11 +180,11 @@ def open_as_json(state: OpenSituations) -> dict[str, Any]:
     return {"version": FORMAT, "open": situations}
 
 
-def open_from_json(stored: Mapping[str, Any]) -> dict[SortedBindings, Situation]:
+def open_from_json(stored: Mapping[str, Any]) -> dict[SortedBindings, OpenSituation]:
     if stored.get("version") != FORMAT:
         raise ValueError(f"situations are stored in version {FORMAT} of their form, this is {stored.get('version')}")
     found = [
-        Situation(
+        OpenSituation(
             id=each["id"],
             policy=each["policy"],
             bindings=tuple(sorted(each["bindings"].items())),

@@ -156,10 +156,12 @@ class NegotiationHost:
         answer: Callable[[int, FromRouter], Awaitable[None]],
         shape: Callable[[dict[str, Shape | None]], Awaitable[None]],
         measure: Callable[[MeasuredPublishers], Awaitable[None]],
+        clock: Callable[[], int],
     ) -> None:
         self.dropped: Callable[[], Mapping[str, int]] = dict
         """What shaping dropped so far, by subscription and reason; the engine knows."""
         self._bus = bus
+        self._clock = clock
         self._names = BusNames(bus.zone)
         self._kept = registry.kept(_PART)
         self._answer = answer
@@ -273,7 +275,7 @@ class NegotiationHost:
 
     async def _step(self, given: Input) -> None:
         told, changes_publishers = [], self._changes_publishers(given)
-        for effect in step(self._state, given, time.time()):
+        for effect in step(self._state, given, self._clock() / 1e6):
             if isinstance(effect, NotifyClient):
                 told.append((effect, await self._tell(effect)))
             else:
@@ -432,7 +434,7 @@ class NegotiationHost:
             self._timer = None
         if at is not None:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(max(at - time.time(), 0.0), self._queue.put_nowait, Tick())
+            self._timer = loop.call_later(max(at - self._clock() / 1e6, 0.0), self._queue.put_nowait, Tick())
 
 
 def _as_json(result: Expectation | Profile | None) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from situ.bus.consumer_proxy import TAKE, ConsumerProxy
 from situ.bus.event_loop import end
 from situ.bus.failure_log import InternalErrors
-from situ.bus.interface import Bus, Serving
+from situ.bus.interface import Bus, Serving, wall_clock
 from situ.bus.measurement import publish_measured
 from situ.event.message import (
     CLIENT,
@@ -121,9 +121,15 @@ class IngressStore:
     """Of one router. What came of it is put to ``tell`` when it is known."""
 
     def __init__(
-        self, bus: Bus, router: str, engine: LocalEngine | None, tell: Callable[[Stored | StoreFailed], None]
+        self,
+        bus: Bus,
+        router: str,
+        engine: LocalEngine | None,
+        tell: Callable[[Stored | StoreFailed], None],
+        clock: Callable[[], int],
     ) -> None:
         self._bus = bus
+        self._clock = clock
         self._names = BusNames(bus.zone)
         self._router = router
         self._engine = engine
@@ -134,7 +140,7 @@ class IngressStore:
         self._deployment = deployment
 
     async def store(self, effect: Store) -> None:
-        received = time.time_ns() // 1000
+        received = self._clock()
         ticket = effect.ticket
         if self._engine is not None:
             taken = await self._engine.take(effect.key, effect.count, effect.body, received)
@@ -191,7 +197,7 @@ _NUMBERED = (Connect, FullList, Disconnect, Publish, Loss)
 class Router:
     """One router of one zone. With an engine it is an edge zone, else Spark takes the events from the bus.
 
-    ``folder`` is the project's.
+    ``folder`` is the project's. ``clock`` gives microseconds since 1970: when events are received.
     """
 
     def __init__(
@@ -203,6 +209,7 @@ class Router:
         engine: LocalEngine | None = None,
         router: str = "r1",
         limits: QueueLimits | None = None,
+        clock: Callable[[], int] = wall_clock,
     ) -> None:
         self.router = router
         self.received = 0
@@ -229,12 +236,12 @@ class Router:
         self._consumers = DurableConsumers(bus)
         self._handing = DeliveryGuard(bus)
         self._desk = ConsumerProxy(bus, self._handing)
-        self._storing = IngressStore(bus, router, engine, self._put)
+        self._storing = IngressStore(bus, router, engine, self._put, clock)
         self._questions = ClientQueries(bus, folder)
         self._declarations = DeclarationQueue(
             bus, registry, self._put, self._declared, self._questions.describing, drains=engine is None
         )
-        self.quality = NegotiationHost(bus, registry, self._answer, self._shape, self._measure)
+        self.quality = NegotiationHost(bus, registry, self._answer, self._shape, self._measure, clock)
         """Negotiation: told what engines measure, too."""
         self._newest = 0
         self._news = asyncio.Event()
