@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from reference import commands, errors, explanations, files, functions, packages, paths, picture
+from reference import api, commands, errors, explanations, files, functions, packages, paths, picture
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -24,6 +24,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     explanations.SCHEMAS: explanations.schemas,
     "reference/files.md": files.page,
     "reference/functions.md": functions.page,
+    "reference/python.md": api.page,
 }
 
 

@@ -31,7 +31,7 @@ explains how they are checked and what null and failure mean. `situ explain func
 with the project's own functions.
 
 Each table says how the engines run a call: as Spark SQL and as Python, with `a`, `b`, `c` … for the arguments. Names
-such as `_sqrt` are functions of `situ.lang.expr.runtime` and those beside it. Where it says *written for the call*, the
+such as `_sqrt` are functions of the runtime that ships with Situ. Where it says *written for the call*, the
 text depends on how many arguments there are, or on those that must be constants; `situ explain expression` shows it for
 a call. Remarks:
 

@@ -1,4 +1,7 @@
-"""Situ: event middleware that understands what it carries."""
+"""Situ: event middleware that understands what it carries.
+
+The names here and those of `situ.testing` are what programs use; everything below them may change.
+"""
 
 from typing import TYPE_CHECKING, Any
 
@@ -6,7 +9,23 @@ if TYPE_CHECKING:
     from situ.client.capabilities import Accept as Accept
     from situ.client.capabilities import ReactionManager as ReactionManager
     from situ.client.capabilities import Refuse as Refuse
+    from situ.client.capabilities import RegisteredProfile as RegisteredProfile
+    from situ.client.client import Client as Client
+    from situ.client.client import ClientStatus as ClientStatus
+    from situ.client.client import ScopeChangeReceipt as ScopeChangeReceipt
+    from situ.client.client import WhyVisible as WhyVisible
     from situ.client.connection import connect as connect
+    from situ.client.contexts import DefinedContext as DefinedContext
+    from situ.client.declarations import AdvertisementHandle as AdvertisementHandle
+    from situ.client.declarations import Listener as Listener
+    from situ.client.declarations import Registration as Registration
+    from situ.client.events import Event as Event
+    from situ.client.events import Situation as Situation
+    from situ.client.expectations import RegisteredExpectation as RegisteredExpectation
+    from situ.client.expectations import WhyQuality as WhyQuality
+    from situ.client.publish_queue import Receipt as Receipt
+    from situ.client.sync_client import BlockingClient as BlockingClient
+    from situ.client.sync_client import BlockingReceipt as BlockingReceipt
     from situ.client.sync_client import connect_blocking as connect_blocking
     from situ.contexts.decorators import Typed as Typed
     from situ.contexts.decorators import Unit as Unit
@@ -15,14 +34,42 @@ if TYPE_CHECKING:
     from situ.contexts.decorators import declared_contexts as declared_contexts
     from situ.contexts.decorators import maps_to as maps_to
     from situ.contexts.decorators import transform_with as transform_with
+    from situ.lang.problems import Problem as Problem
+    from situ.lang.problems import SituError as SituError
+    from situ.protocol.messages import Notice as Notice
+    from situ.quality.negotiation.feedback import Advice as Advice
+    from situ.quality.negotiation.feedback import StateChange as StateChange
+    from situ.quality.negotiation.feedback import Usage as Usage
 
 __version__ = "0.1.0"
 __all__ = [
     "Accept",
+    "AdvertisementHandle",
+    "Advice",
+    "BlockingClient",
+    "BlockingReceipt",
+    "Client",
+    "ClientStatus",
+    "DefinedContext",
+    "Event",
+    "Listener",
+    "Notice",
+    "Problem",
     "ReactionManager",
+    "Receipt",
     "Refuse",
+    "RegisteredExpectation",
+    "RegisteredProfile",
+    "Registration",
+    "ScopeChangeReceipt",
+    "SituError",
+    "Situation",
+    "StateChange",
     "Typed",
     "Unit",
+    "Usage",
+    "WhyQuality",
+    "WhyVisible",
     "__version__",
     "connect",
     "connect_blocking",
@@ -34,25 +81,39 @@ __all__ = [
 ]
 
 _PLACES = {
-    "Accept": "situ.client.capabilities",
-    "ReactionManager": "situ.client.capabilities",
-    "Refuse": "situ.client.capabilities",
-    "Typed": "situ.contexts.decorators",
-    "Unit": "situ.contexts.decorators",
-    "connect": "situ.client.connection",
-    "connect_blocking": "situ.client.sync_client",
-    "context": "situ.contexts.decorators",
-    "conv_function": "situ.contexts.decorators",
-    "declared_contexts": "situ.contexts.decorators",
-    "maps_to": "situ.contexts.decorators",
-    "transform_with": "situ.contexts.decorators",
+    "situ.client.capabilities": ("Accept", "ReactionManager", "Refuse", "RegisteredProfile"),
+    "situ.client.client": ("Client", "ClientStatus", "ScopeChangeReceipt", "WhyVisible"),
+    "situ.client.connection": ("connect",),
+    "situ.client.contexts": ("DefinedContext",),
+    "situ.client.declarations": ("AdvertisementHandle", "Listener", "Registration"),
+    "situ.client.events": ("Event", "Situation"),
+    "situ.client.expectations": ("RegisteredExpectation", "WhyQuality"),
+    "situ.client.publish_queue": ("Receipt",),
+    "situ.client.sync_client": ("BlockingClient", "BlockingReceipt", "connect_blocking"),
+    "situ.contexts.decorators": (
+        "Typed",
+        "Unit",
+        "context",
+        "conv_function",
+        "declared_contexts",
+        "maps_to",
+        "transform_with",
+    ),
+    "situ.lang.problems": ("Problem", "SituError"),
+    "situ.protocol.messages": ("Notice",),
+    "situ.quality.negotiation.feedback": ("Advice", "StateChange", "Usage"),
 }
 
 
 def __getattr__(name: str) -> Any:
     # Most who import the package want a part of it that needs no bus: what connects is loaded when it is asked for.
-    if name not in _PLACES:
+    place = next((module for module, names in _PLACES.items() if name in names), None)
+    if place is None:
         raise AttributeError(f"module 'situ' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_PLACES[name]), name)
+    return getattr(import_module(place), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 import situ
-from situ.client.client import Client
 
 PROJECT = Path(__file__).parents[1]
 SECONDS = 90
@@ -63,14 +62,14 @@ def drive() -> Iterator[tuple[int, str, str, dict[str, Any]]]:
             yield second, *said(trucks[truck], x, y)
 
 
-async def publish(nodes: Mapping[str, Client], start: datetime, speed: float = math.inf) -> int:
+async def publish(clients: Mapping[str, situ.Client], start: datetime, speed: float = math.inf) -> int:
     """Publish it all, and say how much that is; nobody gets ahead of the others by more than a second."""
     loop = asyncio.get_running_loop()
     begin, published = loop.time(), 0
     for second, sayings in groupby(drive(), key=itemgetter(0)):
         await asyncio.sleep(begin + second / speed - loop.time())
         time = start + timedelta(seconds=second)
-        receipts = [await nodes[client].publish_event(type, data, time=time) for _, client, type, data in sayings]
+        receipts = [await clients[client].publish_event(type, data, time=time) for _, client, type, data in sayings]
         for receipt in receipts:
             await receipt.stored
         published += len(receipts)

@@ -15,7 +15,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import situ
-from situ.quality.negotiation.feedback import Advice
 
 PROJECT = Path(__file__).parents[1]
 
@@ -26,7 +25,7 @@ class Reader:
     def __init__(self) -> None:
         self.rate = 2.0
 
-    def adapt(self, advice: Advice) -> None:
+    def adapt(self, advice: situ.Advice) -> None:
         """Do what is advised."""
         before, self.rate = self.rate, float(advice.values.get("rate", self.rate))
         word = "It is asked to look more often" if advice.kind == "raise" else "It may rest again"
@@ -45,8 +44,8 @@ async def main() -> None:
     begin = datetime.now(UTC) - (duration if options.speed > 1 else timedelta(0))
     loop = asyncio.get_running_loop()
     started, last, number = loop.time(), 0.0, 0
-    async with situ.connect(PROJECT, client="badge-reader") as node:
-        situ.ReactionManager(node.capabilities, reader.adapt)
+    async with situ.connect(PROJECT, client="badge-reader") as client:
+        situ.ReactionManager(client.capabilities, reader.adapt)
         print(f"It looks for badges {reader.rate:g} times a minute", flush=True)
         while last < duration.total_seconds():
             # It may be asked to look more often while it waits.
@@ -54,7 +53,7 @@ async def main() -> None:
                 await asyncio.sleep(0.5 / options.speed)
             last += 60 / reader.rate
             time, who = begin + timedelta(seconds=last), people[number % len(people)]
-            await node.publish_event("BadgeShown", who=who, time=time, confidence=80)
+            await client.publish_event("BadgeShown", who=who, time=time, confidence=80)
             number += 1
     print(f"{number} badges seen")
 

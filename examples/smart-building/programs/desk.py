@@ -21,8 +21,8 @@ def main() -> None:
     with (PROJECT / "data" / "people.csv").open(encoding="utf-8", newline="") as file:
         people = {row["id"]: row for row in csv.DictReader(file)}
     greeted: set[str] = set()
-    with situ.connect_blocking(PROJECT, client="desk") as node:
-        for event in node.events(durable="arrivals"):
+    with situ.connect_blocking(PROJECT, client="desk") as client:
+        for event in client.events(durable="arrivals"):
             person = people[event.data.who]
             if person["id"] not in greeted:
                 greeted.add(person["id"])

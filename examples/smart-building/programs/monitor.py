@@ -12,9 +12,6 @@ import asyncio
 from pathlib import Path
 
 import situ
-from situ.client.client import Client
-from situ.client.events import Event
-from situ.quality.negotiation.feedback import StateChange
 
 PROJECT = Path(__file__).parents[1]
 CONFIDENCE = {"lb": 75, "ub": 95}
@@ -25,28 +22,28 @@ ALERT = {"rate": {"lb": 30, "ub": 45}, "confidence": CONFIDENCE}
 class Desk:
     """Expects more as long as something is wrong."""
 
-    def __init__(self, node: Client) -> None:
-        self.node = node
+    def __init__(self, client: situ.Client) -> None:
+        self.client = client
         self.open: set[str] = set()
 
-    async def situation(self, event: Event) -> None:
+    async def situation(self, event: situ.Event) -> None:
         """A guest is alone where he should not be, or no longer."""
-        before, situation = bool(self.open), event.data.situation
-        if event.type.endswith(".closed"):
-            self.open.discard(situation)
+        before, situation = bool(self.open), situ.Situation.of(event)
+        if situation.end is None:
+            self.open.add(situation.id)
         else:
-            self.open.add(situation)
+            self.open.discard(situation.id)
         if before != bool(self.open):
-            print(f"An alarm: {event.data.text}" if self.open else "All is well again", flush=True)
+            print(f"An alarm: {situation.text}" if self.open else "All is well again", flush=True)
             await self.expect(ALERT if self.open else CALM)
 
     async def expect(self, need: dict[str, dict[str, int]]) -> None:
         rate = need["rate"]
         print(f"It wants {rate['lb']} to {rate['ub']} badges a minute, 75 % sure", flush=True)
-        await self.node.expectations.update("watch", need=need)
+        await self.client.expectations.update("watch", need=need)
 
 
-def heard(change: StateChange) -> None:
+def heard(change: situ.StateChange) -> None:
     """What becomes of what it expects, in words."""
     if change.expectation == "watch":
         short = ", ".join(f"{each.property} {each.current:g}" for each in change.reasons if each.current is not None)
@@ -57,12 +54,12 @@ def heard(change: StateChange) -> None:
 
 
 async def main() -> None:
-    async with situ.connect(PROJECT, client="monitor") as node:
-        desk = Desk(node)
+    async with situ.connect(PROJECT, client="monitor") as client:
+        desk = Desk(client)
         print("It wants 5 to 10 badges a minute, 75 % sure", flush=True)
-        node.expectations.on_change(heard)
-        await node.add_listener("policy unaccompanied-guest", desk.situation)
-        async for _ in node.events(durable="badges"):
+        client.expectations.on_change(heard)
+        await client.add_listener("policy unaccompanied-guest", desk.situation)
+        async for _ in client.events(durable="badges"):
             pass
 
 

@@ -21,8 +21,6 @@ from pathlib import Path
 from simulator import load_building, simulate
 
 import situ
-from situ.client.client import Client
-from situ.lang.problems import SituError
 
 PROJECT = Path(__file__).parents[1]
 TYPES = ("TagSeen", "FaceSeen", "DoorUsed", "RoomClimate")
@@ -49,7 +47,7 @@ async def main() -> None:
     loop = asyncio.get_running_loop()
     begin, published = loop.time(), 0
     async with AsyncExitStack() as stack:
-        nodes: dict[str, Client] = {}
+        clients: dict[str, situ.Client] = {}
         shown: set[str] = set()
         for arrivals, lines in simulation.timed_lines(span=timedelta(milliseconds=250) * options.speed):
             await asyncio.sleep(begin + arrivals[0] / 1e6 / options.speed - loop.time())
@@ -60,17 +58,17 @@ async def main() -> None:
                 except (ValueError, KeyError, TypeError):
                     continue  # so broken that no client library would have sent it
                 client = source.partition("/")[0]
-                if client not in nodes:
-                    nodes[client] = await stack.enter_async_context(situ.connect(PROJECT, client=client))
+                if client not in clients:
+                    clients[client] = await stack.enter_async_context(situ.connect(PROJECT, client=client))
                 try:
-                    await nodes[client].publish_event(type, data, source=source, time=event.get("time"))
+                    await clients[client].publish_event(type, data, source=source, time=event.get("time"))
                     published += 1
                     if type not in shown:
                         shown.add(type)
                         print(f"{client} sends {type} {json.dumps(data)}", flush=True)
-                except SituError as error:
+                except situ.SituError as error:
                     print(f"{client}: {error}")
-    print(f"{published:,} events published by {len(nodes)} clients")
+    print(f"{published:,} events published by {len(clients)} clients")
 
 
 if __name__ == "__main__":

@@ -178,7 +178,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class MemoryBus:
-    """See :class:`situ.bus.interface.Bus`. ``clock`` gives microseconds since 1970."""
+    """A bus in the memory of this process, which outlives the zones on it. ``clock`` gives microseconds since 1970.
+
+    >>> bus = situ.testing.MemoryBus()
+    >>> async with situ.testing.Zone(yard, bus=bus) as zone, zone.connect("gate") as client:
+    ...     receipt = await client.publish_event("TruckSeen", truck="LY-204", speed=31.0)
+    ...     key = await receipt.stored
+    >>> await bus.close()
+    """
 
     def __init__(self, zone: str = "main", *, clock: Callable[[], int] = wall_clock) -> None:
         self.names = BusNames(zone)

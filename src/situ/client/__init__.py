@@ -5,6 +5,7 @@ It owns the publication queue, the session with its router, and the files of one
 `situ.protocol` over a `situ.bus` and knows nothing of engines, registry or policies.
 
 Front door: `connection.connect`, `sync_client.connect_blocking`, `client.Client`, `events.Event`,
-`publish_queue.Receipt`, `declarations.Registration`, `capabilities.Accept/Refuse/ReactionManager`,
-`state_files.state_folder`.
+`events.Situation`, `publish_queue.Receipt`, `declarations.Registration`, `contexts.DefinedContext`,
+`capabilities.Accept/Refuse/ReactionManager`, `expectations.WhyQuality`, `sync_client.blocking_client`,
+`state_files.state_folder`. Programs import them from `situ`.
 """

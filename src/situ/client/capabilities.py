@@ -36,12 +36,21 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Accept:
-    """It will be done."""
+    """Answers an :class:`situ.Advice`: it will be done.
+
+    >>> listener = gate.capabilities.on_advice(lambda advice: situ.Accept())
+    >>> await listener.close()
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """It cannot be done; ``value`` is what can: one value, or property → value if the advice has several."""
+    """Answers an :class:`situ.Advice`: it cannot be done. ``value`` is what can: one value, or property → value if the
+    advice has several.
+
+    >>> listener = gate.capabilities.on_advice(lambda advice: situ.Refuse({"rate": 3}))
+    >>> await listener.close()
+    """
 
     value: Value | Mapping[str, Value] | None = None
 
@@ -53,7 +62,14 @@ OnAdvice = Callable[[Advice], Awaitable[Answer] | Answer]
 
 @dataclass(slots=True, eq=False)
 class RegisteredProfile:
-    """A profile that is registered."""
+    """A profile of capabilities that is registered: what a publisher can do for an event type.
+
+    >>> rate = {"lb": 1, "ub": 60, "cv": 2, "cost": "0.1 * x"}
+    >>> profile = await gate.capabilities.register("TruckSeen", {"rate": rate})
+    >>> profile.id, profile.value("rate")
+    ('gate/TruckSeen', 2)
+    >>> await gate.capabilities.revoke(profile)
+    """
 
     publisher: str
     type: str
@@ -304,6 +320,19 @@ class ReactionManager:
 
     One that takes longer than ``timeout`` seconds, or fails, is tried ``retries`` times more; then the advice has
     failed, and the values of now are the best there is.
+
+    >>> def adapt(advice):
+    ...     print("from now on", advice.values["rate"])
+    >>> profile = await gate.capabilities.register("TruckSeen", {"rate": {"lb": 1, "ub": 60, "cv": 2}})
+    >>> reaction = situ.ReactionManager(gate.capabilities, adapt)
+    >>> trucks = await office.register_for_events("TruckSeen")
+    >>> wanted = await office.expectations.register(trucks, {"rate": {"lb": 5, "ub": 10}})
+    >>> async for change in office.expectations.changes():
+    ...     if change.state == "satisfied":
+    ...         break
+    from now on 5.0
+    >>> await reaction.close()
+    >>> await gate.capabilities.revoke(profile)
     """
 
     def __init__(self, handler: CapabilityHandler, adapt: Adapt, *, timeout: float = 5.0, retries: int = 1) -> None:

@@ -45,7 +45,7 @@ from situ.protocol.messages import (
     SubAck,
 )
 from situ.protocol.wire import error_from_nack
-from situ.scopes.operations import JoinScope, LeaveScope, Operation, operation_as_json
+from situ.scopes.operations import JoinScope, LeaveScope, Operation, operation_as_json, operation_from_json
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Status: the connection of a client, its queue, what flows to it.
@@ -66,6 +66,13 @@ class SubscriptionStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientStatus:
+    """How a client is: its connection, its queue, what flows to it.
+
+    >>> status = await gate.status()
+    >>> status.client, status.connected, status.queued
+    ('gate', True, 0)
+    """
+
     client: str
     zone: str
     router: str
@@ -96,7 +103,14 @@ class ClientStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhyVisible:
-    """The answer, in words and as data: all of it, or what this client may know."""
+    """Why an event is visible to a subscription, in words and as data: all of it, or what this client may know.
+
+    >>> trucks = await gate.register_for_events("TruckSeen")
+    >>> receipt = await gate.publish_event("TruckSeen", truck="LY-204", speed=12.0)
+    >>> why = await gate.explain_visibility(await receipt.stored, to=trucks.id)
+    >>> why.visible
+    True
+    """
 
     visible: bool
     text: str
@@ -120,7 +134,12 @@ _CHANGE_WITHIN = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeChangeReceipt:
-    """Scopes as they were asked to be. ``missing`` are engines that did not work with them yet after a while."""
+    """Scopes as they were asked to be. ``missing`` are engines that did not work with them yet after a while.
+
+    >>> receipt = await office.join_scope("gate", "north", "place")
+    >>> receipt.complete, receipt.missing
+    (True, ())
+    """
 
     epoch: int
     version: int
@@ -172,7 +191,16 @@ _FLUSH_WITHIN = 10.0
 
 
 class Client:
-    """A connected client; :func:`situ.connect` makes one."""
+    """A connected client: it publishes, registers for events, listens, and asks. :func:`situ.connect` makes one.
+
+    >>> async with situ.connect(client="kiosk") as client:
+    ...     trucks = await client.register_for_events("TruckSeen", where="truck = 'LY-300'")
+    ...     receipt = await gate.publish_event("TruckSeen", truck="LY-300", speed=31.0)
+    ...     async for event in trucks:
+    ...         print(event.data.truck, event.data.speed)
+    ...         break
+    LY-300 31.0
+    """
 
     def __init__(self, bus: Bus, client: str, files: ClientFiles, *, queue_timeout: float, queue_events: int) -> None:
         self.client = client
@@ -269,8 +297,16 @@ class Client:
         """Let a client or a scope be directly in a scope no more; a client may leave by itself."""
         return await self.change_scopes(LeaveScope(member=member, scope=scope, dimension=dimension), epoch=epoch)
 
-    async def change_scopes(self, operation: Operation, *, epoch: int | None = None) -> ScopeChangeReceipt:
-        """Have scopes changed by any operation of ``situ.scopes.operations``, with the rights of this client."""
+    async def change_scopes(
+        self, operation: Operation | Mapping[str, Any], *, epoch: int | None = None
+    ) -> ScopeChangeReceipt:
+        """Have scopes changed by any operation, with the rights of this client.
+
+        A mapping says what to ``do`` and with what, as ``situ scopes history --json`` shows it:
+        ``{"do": "filter", "dimension": "place", "scope": "north", "side": "output", "text": "speed > 30"}``.
+        """
+        if isinstance(operation, Mapping):
+            operation = operation_from_json(operation)
         return await self._rescoping.change(operation, epoch)
 
     # ── publishing ──

@@ -50,6 +50,10 @@ async def connect(
     ``context`` is the one in whose terms the client speaks and hears, if the project does not say that already.
     ``timeout`` is how long the first connection may take, ``queue_timeout`` how long a publication waits for room among
     the ``queue_events`` that wait to be stored, both in seconds.
+
+    >>> async with situ.connect(client="scale") as client:
+    ...     receipt = await client.publish_event("TruckSeen", truck="LY-204", speed=12.0)
+    ...     key = await receipt.stored
     """
     if not NAME.fullmatch(client):
         reason = "a client's name has letters, digits and `-`, at most 64"

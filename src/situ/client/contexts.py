@@ -23,7 +23,14 @@ _USE_WITHIN = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefinedContext:
-    """A context that was defined. ``said`` is what is worth knowing about it, and why it may be a fork."""
+    """A context that was defined. ``said`` is what is worth knowing about it, and why it may be a fork.
+
+    >>> passed = {"truck": "string", "speed": "double mi/h"}
+    >>> text = {"events": {"Passed": passed}, "maps": [{"out": "TruckSeen -> Passed"}]}
+    >>> defined = await office.define_context("us", text)
+    >>> defined.id
+    'us'
+    """
 
     id: str
     version: int

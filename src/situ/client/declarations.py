@@ -75,7 +75,14 @@ def problem_remarks(said: tuple[Notice, ...]) -> tuple[Notice, ...]:
 
 @dataclass(slots=True, eq=False)
 class AdvertisementHandle:
-    """A client's statement that it will publish events of a type."""
+    """A client's statement that it will publish events of a type; :meth:`situ.Client.advertise` makes one.
+
+    >>> slow = await gate.advertise("TruckSeen", name="slow", where="speed < 20")
+    >>> receipt = await gate.publish_event("TruckSeen", truck="LY-204", speed=12.0, ad=slow)
+    >>> slow.id
+    'gate/slow'
+    >>> await gate.unadvertise(slow)
+    """
 
     client: str
     name: str
@@ -97,7 +104,12 @@ class AdvertisementHandle:
 
 @dataclass(slots=True, eq=False)
 class Registration:
-    """Events of these types flow to this client. Iterate over it, or give it to ``add_listener``."""
+    """Events of these types flow to this client. Iterate over it, or give it to ``add_listener``.
+
+    >>> trucks = await office.register_for_events("TruckSeen", where="speed > 30")
+    >>> trucks.types, trucks.installed
+    (('TruckSeen',), True)
+    """
 
     client: str
     name: str
@@ -170,7 +182,15 @@ class Registration:
 
 @dataclass(slots=True, eq=False)
 class Listener:
-    """A callback at work."""
+    """A callback at work; :meth:`situ.Client.add_listener` makes one.
+
+    >>> seen = asyncio.Event()
+    >>> listener = await office.add_listener("TruckSeen", lambda event: seen.set())
+    >>> receipt = await gate.publish_event("TruckSeen", truck="LY-204", speed=31.0)
+    >>> await seen.wait()
+    True
+    >>> await office.remove_listener(listener)
+    """
 
     registration: Registration
     callback: Callback = field(repr=False)

@@ -63,6 +63,11 @@ class Event(msgspec.Struct, kw_only=True):
     ``redelivered`` says that this process or one before it may have seen the event already. ``released`` names the
     dimensions in which an administrator let a situation go, and with it all that it does not say any more.
     ``imprecision`` is how far the value that it says may be from the latest, where that is what was asked for.
+
+    >>> receipt = await gate.publish_event("TruckSeen", truck="LY-310", speed=31.0)
+    >>> async for event in office.events("TruckSeen", where="truck = 'LY-310'", since="begin", limit=1):
+    ...     print(event.type, event.source, event.data.truck)
+    TruckSeen gate LY-310
     """
 
     id: str
@@ -111,12 +116,13 @@ class Event(msgspec.Struct, kw_only=True):
 class Situation:
     """What a policy found: from when to when, and who is in it. :meth:`of` reads it from an event.
 
-    >>> async with situ.connect(client="office") as client:
-    ...     async for event in client.events("situ.situation.opened", since="begin"):
-    ...         situation = situ.Situation.of(event)
-    ...         print(situation.policy, dict(situation.bindings))
-    ...         break
-    stranger {'T': 'XX-999'}
+    >>> found = await office.register_for_events("situ.situation.opened")
+    >>> receipt = await gate.publish_event("TruckSeen", truck="LY-204", speed=80.0)
+    >>> async for event in found:
+    ...     situation = situ.Situation.of(event)
+    ...     print(situation.policy, situation.bindings)
+    ...     break
+    speeding {'T': 'LY-204'}
     """
 
     id: str

@@ -26,7 +26,12 @@ OnChange = Callable[[StateChange], Awaitable[object] | object]
 
 @dataclass(slots=True, eq=False)
 class RegisteredExpectation:
-    """An expectation that is registered. ``options`` are the keys that have no field here."""
+    """An expectation that is registered. ``options`` are the keys that have no field here.
+
+    >>> trucks = await office.register_for_events("TruckSeen")
+    >>> wanted = await office.expectations.register(trucks, {"rate": {"lb": 5, "ub": 10}}, id="watch")
+    >>> await office.expectations.revoke(wanted)
+    """
 
     id: str
     subscription: str
@@ -45,7 +50,14 @@ class RegisteredExpectation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhyQuality:
-    """The answer, in words and as data."""
+    """Why an expectation stands as it does, in words and as data.
+
+    >>> trucks = await office.register_for_events("TruckSeen")
+    >>> wanted = await office.expectations.register(trucks, {"rate": {"lb": 5, "ub": 10}})
+    >>> why = await office.expectations.explain(wanted)
+    >>> "rate" in why.text
+    True
+    """
 
     text: str
     answer: Mapping[str, Any]

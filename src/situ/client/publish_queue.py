@@ -50,7 +50,12 @@ class Packet:
 
 
 class Receipt:
-    """An event that is in the queue. ``await receipt.stored`` returns when it is stored, or raises why it is not."""
+    """An event that is in the queue. ``await receipt.stored`` returns when it is stored, or raises why it is not.
+
+    >>> receipt = await gate.publish_event("TruckSeen", truck="LY-204", speed=31.0)
+    >>> await receipt.stored == receipt.key
+    True
+    """
 
     __slots__ = ("_id", "_number", "_packet")
 

@@ -47,7 +47,7 @@ class BlockingFeedbackListener:
 
 
 class BlockingExpectations:
-    """The calls of :class:`situ.client.expectations.ExpectationHandler`."""
+    """The calls of `ExpectationHandler`."""
 
     def __init__(self, loop: LoopThread, handler: ExpectationHandler, on_worker: OnWorker) -> None:
         self._loop = loop
@@ -84,7 +84,7 @@ class BlockingExpectations:
 
 
 class BlockingCapabilities:
-    """The calls of :class:`situ.client.capabilities.CapabilityHandler`."""
+    """The calls of `CapabilityHandler`."""
 
     def __init__(self, loop: LoopThread, handler: CapabilityHandler, on_worker: OnWorker) -> None:
         self._loop = loop
@@ -111,7 +111,7 @@ class BlockingCapabilities:
         return BlockingFeedbackListener(self._loop, self._loop.call(add()))
 
     def react(self, adapt: Callable[[Advice], None], *, timeout: float = 5.0, retries: int = 1) -> BlockingReaction:
-        """Have ``adapt`` follow every advice, see :class:`situ.client.capabilities.ReactionManager`."""
+        """Have ``adapt`` follow every advice, see :class:`situ.ReactionManager`."""
 
         async def make() -> ReactionManager:
             return ReactionManager(self._handler, adapt, timeout=timeout, retries=retries)
@@ -144,7 +144,14 @@ P = ParamSpec("P")
 
 
 class BlockingReceipt:
-    """An event that is in the queue; :meth:`stored` waits until it is stored."""
+    """An event that is in the queue of a :class:`situ.BlockingClient`; :meth:`stored` waits until it is stored.
+
+    >>> with situ.connect_blocking(client="scale") as client:
+    ...     receipt = client.publish_event("TruckSeen", truck="LY-204", speed=12.0, id="weighing-7")
+    ...     again = client.publish_event("TruckSeen", truck="LY-204", speed=12.0, id="weighing-7")
+    >>> receipt.duplicate, again.duplicate
+    (False, True)
+    """
 
     def __init__(self, loop: LoopThread, receipt: Receipt) -> None:
         self._loop = loop
@@ -194,7 +201,14 @@ def _iterated(
 
 
 class BlockingClient:
-    """A connected client, with the calls of :class:`situ.client.client.Client`."""
+    """A connected client, with the calls of :class:`situ.Client`; :func:`situ.connect_blocking` makes one.
+
+    >>> with situ.connect_blocking(client="scale") as scale, situ.connect_blocking(client="kiosk") as kiosk:
+    ...     receipt = scale.publish_event("TruckSeen", truck="LY-209", speed=9.0)
+    ...     for event in kiosk.events("TruckSeen", where="truck = 'LY-209'", since="begin", limit=1):
+    ...         print(event.data.speed)
+    9.0
+    """
 
     def __init__(self, loop: LoopThread, node: Client) -> None:
         self._loop = loop
@@ -264,7 +278,11 @@ def connect_blocking(
     queue_timeout: float = 30.0,
     queue_events: int = 100_000,
 ) -> Iterator[BlockingClient]:
-    """:func:`situ.connect` without ``await``."""
+    """:func:`situ.connect` without ``await``, for programs that run no event loop.
+
+    >>> with situ.connect_blocking(client="scale") as client:
+    ...     key = client.publish_event("TruckSeen", truck="LY-204", speed=12.0).stored()
+    """
     loop = LoopThread(f"situ {client}")
     try:
         connecting: AbstractAsyncContextManager[Client] = connect(

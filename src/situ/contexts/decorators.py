@@ -30,14 +30,20 @@ from situ.lang.types.model import format_head
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The unit of an attribute: ``Annotated[float, Unit("km/h")]``."""
+    """The unit of an attribute.
+
+    >>> speed = Annotated[float, situ.Unit("km/h")]
+    """
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """The type of an attribute where Python has no word for it: ``Annotated[Decimal, Typed("decimal(18,2)")]``."""
+    """The type of an attribute where Python has no word for it.
+
+    >>> price = Annotated[Decimal, situ.Typed("decimal(18,2)")]
+    """
 
     name: str
 
@@ -220,6 +226,14 @@ def context(
 
     A class with a mapping is an event type, one without is a part of others unless ``event`` says so. ``units`` are
     those that the context adds and that are not physical: ``{"USD": "currency"}``.
+
+    >>> @situ.context("toll", event=True, units={"USD": "currency"})
+    ... @dataclass
+    ... class Charged:
+    ...     truck: str
+    ...     fee: Annotated[float, situ.Unit("USD")]
+    >>> situ.declared_contexts(Charged)[0]["events"]
+    {'Charged': {'truck': 'string', 'fee': 'double USD'}}
     """
 
     def decorate(decorated: T) -> T:
@@ -237,6 +251,15 @@ def maps_to(name: str, /, *, direction: Way = "out", **attributes: Any) -> Calla
     """Events of root's type of this name become events of the class (``out``), or the other way round (``in``).
 
     Keywords are what does not go by name: target attribute → path of the source, ``{"expr": …}`` or ``{"default": …}``.
+
+    >>> @situ.context("imperial")
+    ... @situ.maps_to("TruckSeen", plate="truck")
+    ... @dataclass
+    ... class Passed:
+    ...     plate: str
+    ...     speed: Annotated[float, situ.Unit("mi/h")]
+    >>> situ.declared_contexts(Passed)[0]["maps"]
+    [{'out': 'TruckSeen -> Passed', 'attributes': {'plate': 'truck'}}]
     """
     if direction not in _WAYS:
         raise ValueError(f"direction is 'in', 'out' or 'both', not {direction!r}")
@@ -249,6 +272,16 @@ def transform_with(function: str, /, *, pattern: str = "", direction: str = "") 
 
     ``pattern`` narrows it, and is needed for a function that is not declared in Python. The direction is that of the
     mappings of the class, else of its context.
+
+    >>> shout = situ.conv_function(type="string", expr="upper(x)", name="shout", context="loud")
+    >>> @situ.context("loud")
+    ... @situ.transform_with("shout")
+    ... @situ.maps_to("TruckSeen")
+    ... @dataclass
+    ... class TruckSeen:
+    ...     truck: str
+    >>> situ.declared_contexts(shout, TruckSeen)[0]["rules"]
+    {'out': ['string -> shout']}
     """
     rule = _Rule(function=function, pattern=pattern, direction=direction)
     return lambda decorated: _mark(decorated, rules=(rule,))
@@ -271,6 +304,10 @@ def conv_function(
     It converts values of ``type`` to values of ``result``, which is the same type if nothing is said. ``more`` is what
     the long form of a function knows, such as ``time="event"`` or ``lookup={…}``. With ``context`` it is declared
     there; otherwise by the class that it decorates, or by ``context("us")(conv_function(…))``.
+
+    >>> knots = situ.conv_function("m/s", "kn", expr="x * 1.94384", context="harbour")
+    >>> situ.declared_contexts(knots)[0]["functions"]
+    {'m_s_to_kn': {'signature': 'double m/s -> double kn', 'expr': 'x * 1.94384'}}
     """
     signature = f"{f'{type} {source}'.strip()} -> {f'{result or type} {target}'.strip()}"
     body = {**more, "expr": expr} if expr else dict(more)
@@ -320,6 +357,13 @@ def declared_contexts(*members: Any) -> tuple[dict[str, Any], ...]:
     """What was declared, or only what these classes and functions declare: for each context what its file would say.
 
     :class:`SituError` with INT411 for Python functions: only expressions are sent.
+
+    >>> @situ.context("tally", event=True)
+    ... @dataclass
+    ... class Counted:
+    ...     trucks: int
+    >>> situ.declared_contexts(Counted)
+    ({'context': 'tally', 'extends': 'root', 'events': {'Counted': {'trucks': 'long'}}},)
     """
     chosen = [each for each in _members.values() if not members or any(each.what is member for member in members)]
     code = [

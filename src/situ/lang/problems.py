@@ -68,7 +68,15 @@ class Code:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One thing that is wrong, here. Equality ignores nothing: two problems at two places are two."""
+    """One thing that is wrong, here. Equality ignores nothing: two problems at two places are two.
+
+    >>> try:
+    ...     await gate.advertise("TruckSean")
+    ... except situ.SituError as error:
+    ...     problem = error.problems[0]
+    >>> problem.code.code, problem.is_error
+    ('INT601', True)
+    """
 
     code: Code
     location: Location | None
@@ -117,7 +125,14 @@ class Problem:
 
 
 class SituError(Exception):
-    """Raised where work cannot go on; carries every problem that was found, never just the first."""
+    """Raised where work cannot go on; carries every problem that was found, never just the first.
+
+    >>> try:
+    ...     await gate.advertise("TruckSean")
+    ... except situ.SituError as error:
+    ...     print(error.code, error.hint)
+    INT601 Did you mean `TruckSeen`?
+    """
 
     def __init__(self, *problems: Problem) -> None:
         self.problems: tuple[Problem, ...] = problems

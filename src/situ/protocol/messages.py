@@ -346,7 +346,12 @@ class FullListAck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """A problem that kept nothing from being done."""
+    """A problem that kept nothing from being done, as ``said`` of what was declared.
+
+    >>> trucks = await office.register_for_events("TruckSeen")
+    >>> for notice in trucks.said:
+    ...     print(notice.code, notice.message)
+    """
 
     code: str
     message: str

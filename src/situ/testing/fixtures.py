@@ -18,7 +18,7 @@ Project = str | os.PathLike[str] | Mapping[str, str]
 """A project folder, or the files of one: path → text."""
 
 SETTINGS_FILE = "situ.yaml"
-_OF_A_RUN = shutil.ignore_patterns(".situ")
+_NOT_DECLARED = shutil.ignore_patterns(".*", "__pycache__")  # runs, versions, virtual environments
 
 
 class Clock:
@@ -63,7 +63,7 @@ def _instant(at: datetime | str) -> datetime:
 
 
 def copy_project(project: Project, target: Path) -> Path:
-    """The declarations of a project in another folder; what a run left in ``.situ`` stays where it is."""
+    """The declarations of a project in another folder; what a run left in ``.situ`` is not."""
     if isinstance(project, Mapping):
         for name, text in project.items():
             path = target / name
@@ -73,7 +73,7 @@ def copy_project(project: Project, target: Path) -> Path:
     folder = Path(project)
     if not (folder / SETTINGS_FILE).is_file():
         raise SituError(NO_PROJECT(place=str(folder)))
-    shutil.copytree(folder, target, ignore=_OF_A_RUN, dirs_exist_ok=True)
+    shutil.copytree(folder, target, ignore=_NOT_DECLARED, dirs_exist_ok=True)
     return target
 
 

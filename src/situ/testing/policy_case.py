@@ -28,13 +28,13 @@ class PolicyCase:
     policies are tried. Events happen, and are received, when the ``clock`` says so. No bus and no engine runs: what
     detects is the code that engines run.
 
-    >>> case = situ.testing.PolicyCase(yard, "stranger")
+    >>> case = situ.testing.PolicyCase(yard, "speeding")
     >>> case.rows("trucks", [{"id": "LY-204", "owner": "Lyra"}])
     >>> case.event("TruckSeen", truck="LY-204", speed=31.0)
-    >>> case.clock.advance(seconds=5)
-    >>> case.event("TruckSeen", truck="XX-999", speed=20.0)
-    >>> [(each.bindings["T"], each.start.second) for each in case.situations()]
-    [('XX-999', 5)]
+    >>> case.clock.advance(minutes=5)
+    >>> case.event("TruckSeen", truck="LY-204", speed=80.0)
+    >>> [(each.bindings["T"], each.start.minute) for each in case.situations()]
+    [('LY-204', 5)]
     """
 
     def __init__(self, project: Project, *policies: str, clock: Clock | None = None) -> None:

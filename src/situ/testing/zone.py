@@ -42,14 +42,11 @@ class Zone:
     A zone starts by ``async with``, or by ``with`` for tests that do not use asyncio. The engine is the edge engine,
     whatever the project says. Actions that publish events are done. Other actions are only asked for.
 
-    >>> files = {"situ.yaml": "name: yard", "types/yard.yaml": "events: {TruckSeen: {truck: string, speed: double}}"}
+    >>> files = {"situ.yaml": "name: yard", "types/yard.yaml": "events: {TruckSeen: {truck: string}}"}
     >>> async with situ.testing.Zone(files) as zone, zone.connect("gate") as gate, zone.connect("office") as office:
-    ...     trucks = await office.register_for_events("TruckSeen", where="speed > 30")
-    ...     await gate.publish_event("TruckSeen", truck="LY-204", speed=31.0)
-    ...     async for event in trucks:
+    ...     receipt = await gate.publish_event("TruckSeen", truck="LY-204")
+    ...     async for event in office.events("TruckSeen", since="begin", limit=1):
     ...         print(event.data.truck)
-    ...         break
-    Receipt(...)
     LY-204
     """
 

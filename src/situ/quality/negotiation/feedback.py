@@ -37,7 +37,14 @@ class Reason(StoredForm, frozen=True, kw_only=True):
 
 
 class StateChange(StoredForm, frozen=True, kw_only=True, tag_field="message", tag=STATE):
-    """How an expectation stands. What is satisfiable counts as unsatisfied: it is being adapted to, or declined."""
+    """How an expectation stands. What is satisfiable counts as unsatisfied: it is being adapted to, or declined.
+
+    >>> trucks = await office.register_for_events("TruckSeen")
+    >>> wanted = await office.expectations.register(trucks, {"confidence": {"lb": 80}})
+    >>> change = await office.expectations.state(wanted)
+    >>> change.state
+    'unsatisfied'
+    """
 
     OMITTED = ("absent",)
     expectation: str
@@ -59,7 +66,14 @@ class StateChange(StoredForm, frozen=True, kw_only=True, tag_field="message", ta
 
 
 class Usage(StoredForm, frozen=True, kw_only=True, tag_field="message", tag=USAGE):
-    """How a profile is used."""
+    """How a profile is used: how many rely on it, and how much they ask.
+
+    >>> profile = await gate.capabilities.register("TruckSeen", {"rate": {"lb": 1, "ub": 60, "cv": 2}})
+    >>> usage = await gate.capabilities.usage(profile)
+    >>> usage.profile
+    'gate/TruckSeen'
+    >>> await gate.capabilities.revoke(profile)
+    """
 
     profile: str
     number: int
@@ -86,6 +100,11 @@ class Advice(StoredForm, frozen=True, kw_only=True, tag_field="message", tag=ADV
     """What a publisher is asked to do: to operate at these values, or in this mode.
 
     ``withdraw`` takes back the advice that has the same id. ``relax`` needs no answer.
+
+    >>> def answer(advice: situ.Advice):
+    ...     return situ.Accept() if advice.values.get("rate", 0) <= 30 else situ.Refuse({"rate": 30})
+    >>> answer(situ.Advice(id="a1", kind="raise", profile="gate/TruckSeen", number=1, values={"rate": 45}))
+    Refuse(value={'rate': 30})
     """
 
     id: str
