@@ -52,11 +52,13 @@ class RegisteredExpectation:
 class WhyQuality:
     """Why an expectation stands as it does, in words and as data.
 
+    >>> profile = await gate.capabilities.register("TruckSeen", {"rate": {"lb": 1, "ub": 60, "cv": 2}})
     >>> trucks = await office.register_for_events("TruckSeen")
     >>> wanted = await office.expectations.register(trucks, {"rate": {"lb": 5, "ub": 10}})
     >>> why = await office.expectations.explain(wanted)
     >>> "rate" in why.text
     True
+    >>> await gate.capabilities.revoke(profile)
     """
 
     text: str
