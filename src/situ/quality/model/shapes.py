@@ -103,7 +103,7 @@ def shape_from_json(value: Any) -> Shape:
             suppress=tuple(Suppress.from_json(each) for each in value.get("suppress", ())),
             thin=Thin.from_json(value["thin"]) if "thin" in value else None,
         )
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, msgspec.ValidationError) as error:
         raise ValueError(f"this is no shape: {error!r}") from error
 
 
