@@ -205,7 +205,7 @@ def test_failures_beside_an_index_are_counted_as_without_one() -> None:
     """Where the indexed part is unknown, the test can still fail by another."""
     text = "inside(A.pos, R.area) AND 10 / R.limit > 1"
     dice = random.Random(9)
-    instances, observations = many(dice)
+    instances, observations = many(dice, 300)
     [leaf] = leaves_in(policy("thing A, place R", text))
     places = list(instances["place"].items())
     found = enriched([leaf], observations, instances)

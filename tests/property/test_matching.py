@@ -35,7 +35,7 @@ def test_matching_says_what_trying_every_value_says(cases: int) -> None:
         found = match(world.expectation, world.profiles)
         assert found == match_by_enumeration(world.expectation, world.profiles), world.seed
         seen[found.state] += 1
-    assert min(seen[state] for state in Satisfaction) > cases / 20, seen
+    assert min(seen[state] for state in Satisfaction) > cases / 25, seen
 
 
 def grid(about: QualityProperty, lb: float, ub: float) -> list[float]:

@@ -48,7 +48,7 @@ def test_the_frontier_has_all_states_and_all_least_costs(cases: int) -> None:
                 assert least(expectation, offers) == pytest.approx(least(expectation, profiles), abs=1e-9), seed
             states[state] += 1
     assert left_out > cases
-    assert min(states.values()) > cases, states
+    assert min(states.values()) > cases / 2, states
 
 
 @cases(NORMAL, LONG)
