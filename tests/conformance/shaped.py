@@ -112,11 +112,11 @@ def _shape(dice: random.Random, start: int) -> Shape:
         case "thin":
             return Shape(thin=thin)
         case "across":
-            return Shape(thin=replace(thin, across=True, keep=dice.choice(["first", "last"])))
+            return Shape(thin=msgspec.structs.replace(thin, across=True, keep=dice.choice(["first", "last"])))
         case "held":
-            return Shape(thin=replace(thin, keep=dice.choice(["last", "best"])))
+            return Shape(thin=msgspec.structs.replace(thin, keep=dice.choice(["last", "best"])))
         case "suppress":
-            return Shape(suppress=(replace(suppress, max_silence=dice.choice([None, 20 * SECOND])),))
+            return Shape(suppress=(msgspec.structs.replace(suppress, max_silence=dice.choice([None, 20 * SECOND])),))
         case "aggregate":
             function = dice.choice(["avg", "min", "max", "sum"])
             return Shape(aggregate=Aggregate(function=function, attribute="value", window=6 * every, every=every))
