@@ -347,7 +347,7 @@ DOING = {
     "situ.app.action_worker:ActionWorker._change_policy": "rest",
     "situ.app.webhook:send_request": "call elsewhere",
     "situ.app.webhook:host_of": "call elsewhere",
-    "situ.app.webhook:request_bytes": "call elsewhere",
+    "situ.app.webhook:build_request": "call elsewhere",
 }
 """The actions that come by there; all others do."""
 ACTING = [
