@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
+import msgspec
 import numpy as np
 
 from situ.quality.match.point_matrix import PropertyColumns, at_least
@@ -90,7 +91,7 @@ def target_before_link(profile: Profile, figures: Figures, target: Target) -> Ta
         if value is None:
             return None
         found[id] = value
-    return replace(target, values=found)
+    return msgspec.structs.replace(target, values=found)
 
 
 def _before(capability: Capability, figures: Figures, wanted: float) -> float | None:
