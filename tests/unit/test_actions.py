@@ -177,7 +177,7 @@ def test_what_the_environment_says_is_not_stored() -> None:
         ("a: {publish: Alarm, data: {text: 'call ${TOKEN}'}}", "S189", "would put `${TOKEN}` into an event"),
         ("a: {publish: Alarm, data: {text: x, level: '${LEVEL}'}}", "S189", "would put `${LEVEL}` into an event"),
         ("a: {notify: '${DESK}'}", "S189", "would put `${DESK}` into an event"),
-        ("a: {notify: desk, text: 'it is ${TOKEN}'}", "S189", "Secrets can stand in the address"),
+        ("a: {notify: desk, text: 'it is ${TOKEN}'}", "S189", "Secrets can be in the address"),
         ("a: {command: door, data: {pins: [{pin: '${PIN}'}]}}", "S189", "would put `${PIN}` into an event"),
         ("publish: {log: x}", "INT110", "Situ has an action of that name"),
         ("actions of mine: {log: x}", "INT110", "is a word of policies"),

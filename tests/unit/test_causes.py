@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from situ.quality.explanation.explain import explain_expectation
 from situ.quality.explanation.text import as_text

@@ -40,12 +40,12 @@ def test_a_check_says_what_a_chain_adds(tmp_path: Path) -> None:
     found = [each.message for each in check_folder(project(tmp_path)).problems if each.code.code == "S235"]
     assert found == [
         (
-            "`second` reads events of `first`, and decides no sooner: up to 3 s behind its sources where its own ask "
-            "for 0 s, and one step of the engine later."
+            "`second` reads events of `first`, and waits for them: it decides up to 3 s behind its sources, "
+            "which alone would be 0 s, and one step of the engine later."
         ),
         (
-            "`third` reads events of `second`, and decides no sooner: up to 3 s behind its sources where its own ask "
-            "for 2 s, and 2 steps of the engine later."
+            "`third` reads events of `second`, and waits for them: it decides up to 3 s behind its sources, "
+            "which alone would be 2 s, and 2 steps of the engine later."
         ),
     ]
 

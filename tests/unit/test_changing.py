@@ -100,7 +100,7 @@ class TestAugmented:
         said = str(proposal.problems[0])
         assert "us.ny" in said
         assert "Checked.to -> keep" in said
-        assert "`Moved.to -> in_feet` counts" in said
+        assert "`Moved.to -> in_feet` applies" in said
         assert body(state, "us.ny")["kept"] == {"out": ["Checked.to -> keep"]}
         assert state.objects[key("context", "us.ny")].origin == "folder"
         old, new = START.deployment.contexts, state.deployment.contexts
