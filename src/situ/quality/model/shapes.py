@@ -54,9 +54,10 @@ class Suppress(StoredForm, frozen=True, kw_only=True):
 
     OMITTED = ("per", "per_key", "max_silence")
     attribute: str = msgspec.field(name="of")
-    delta: float
+    # A whole number stays one when it is read back: the digest of the deployment is that of its text.
+    delta: int | float
     per: str = ""
-    per_key: tuple[tuple[str, float], ...] = ()
+    per_key: tuple[tuple[str, int | float], ...] = ()
     max_silence: int | None = None
 
 
