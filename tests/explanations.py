@@ -11,15 +11,15 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 _REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
-_ROW = re.compile(r"^\| `(situ explain [^`]*)` \| (a list of )?\[(\w+)\]", re.MULTILINE)
+_ROW = re.compile(r"^\| `(situ explain [^`]*)` \| (a list of )?(\[.*) \|$", re.MULTILINE)
 
 
 @cache
 def documented() -> dict[str, dict[str, Any]]:
     """Command → the schema of what it answers with ``--json``."""
     found = {}
-    for command, several, name in _ROW.findall((_REFERENCE / "explanations.md").read_text()):
-        one = {"$ref": f"#/$defs/{name}"}
+    for command, several, names in _ROW.findall((_REFERENCE / "explanations.md").read_text()):
+        one = {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in re.findall(r"\[(\w+)\]", names)]}
         found[command] = {"type": "array", "items": one} if several else one
     return found
 

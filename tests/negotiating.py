@@ -12,7 +12,7 @@ from situ.quality.model.declarations import BUILT_IN, NO_QUALITY, Capability, Ex
 from situ.quality.model.shapes import Shape
 from situ.quality.negotiation.feedback import Advice, StateChange, Usage, feedback_from_json
 from situ.quality.negotiation.inputs_and_effects import (
-    Deployed,
+    DeployedQuality,
     Effect,
     Input,
     NotifyClient,
@@ -64,7 +64,7 @@ class Host:
     def start(self) -> Host:
         self.state, self.wake = new_state(), None
         self.give(Restored(kept={key: json.loads(value) for key, value in self.kept.items()}))
-        self.give(Deployed(quality=self.quality, relevance=self.relevance))
+        self.give(DeployedQuality(quality=self.quality, relevance=self.relevance))
         return self
 
     def start_again(self) -> list[Input]:
@@ -77,7 +77,7 @@ class Host:
     def deploy(self, quality: Quality | None = None, relevance: Relevance | None = None) -> None:
         self.quality = quality if quality is not None else self.quality
         self.relevance = relevance if relevance is not None else self.relevance
-        self.give(Deployed(quality=self.quality, relevance=self.relevance))
+        self.give(DeployedQuality(quality=self.quality, relevance=self.relevance))
 
     def give(self, given: Input) -> None:
         """One input and all that clients answer to it. Those that are not heard stay in ``unheard``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from situ.quality.match.match_index import MatchIndex
 from situ.quality.model.costs import ConstantCost, Cost, PiecewiseCost
 from situ.quality.model.declarations import Capability, Expectation, Mode, Need, Profile, QualityProperty
 
@@ -91,3 +92,9 @@ def make_expectation(
         publishers=dice.randint(2, 3) if dice.random() < several else 1,
         order=order,
     )
+
+
+def witness(index: MatchIndex, id: str) -> str | None:
+    """The profile that makes the state of an expectation so; none where it is unsatisfied or takes several."""
+    number = int(index._witnesses[index._numbers[id]])
+    return index._publishing[number] if number >= 0 else None

@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
+
 from situ.contexts.model import (
     IDENTITY,
     ROOT,
@@ -31,6 +33,7 @@ from situ.contexts.model import (
 )
 from situ.contexts.patterns import read_pattern
 from situ.contexts.resolve_rules import ResolvedPlace, RuleSet, resolve_event_type
+from situ.event.row import BadRow, Row
 from situ.lang.expr.checker.check import check
 from situ.lang.expr.scope import NameScope, Variable, event_scope
 from situ.lang.problems import Problems, SituError
@@ -59,6 +62,7 @@ from situ.lang.types.model import (
 )
 from situ.lang.types.table import Types
 from situ.lang.units import NO_UNIT, Unit, Units
+from situ.stages.interpret import Interpretation
 
 UNITS = Units({"EUR": "currency", "USD": "currency"})
 DIMENSIONS = (("m", "km", "cm", "ft"), ("s", "h"), ("degC", "degF", "K"), ("EUR", "USD"))
@@ -573,3 +577,11 @@ def generated_pair(seed: int) -> tuple[Case, Case] | None:
         return (inbound, CaseGenerator(seed + 1_000_000).case_out_of(root, events)) if events else None
     except SituError:
         return None
+
+
+def out_of_root(interpretation: Interpretation, row: Row, context: str) -> Row | BadRow:
+    """An event in the terms of a context."""
+    found = interpretation.in_terms(row, context)
+    if found is None or isinstance(found, BadRow):
+        return found or row
+    return msgspec.structs.replace(row, type=found[0], data=found[1], value=None)

@@ -19,7 +19,7 @@ from situ.lang.types.model import Struct, Type, is_subtype
 from situ.lang.types.table import Types
 from tests.context_files import LOGISTICS, load
 from tests.types_files import types_of
-from tests.unit.test_resolution import ROWS, Row
+from tests.unit.contexts.test_resolve_rules import ROWS, Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from situ.event.subjects import BusNames, shard_of
 from situ.spark.engine import SparkEngine
 from tests.conformance.delivered import Delivered, routing_of
 from tests.conformance.generated import NO_FILES, SITU, TYPES, Send, Step
-from tests.integration.test_pipeline import drained, wait_for
+from tests.integration.spark.test_engine import drained, wait_for
 from tests.zone import Zone, zone
 
 if TYPE_CHECKING:

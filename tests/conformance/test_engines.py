@@ -61,7 +61,9 @@ def check(
     return edge
 
 
-def check_contexts(spark: SparkSession, folder: Path, seed: int, *, fused: bool, messages: int) -> None:
+def check_contexts(
+    spark: SparkSession, folder: Path, seed: int, *, fused: bool, messages: int, subscriptions: int
+) -> None:
     """Half of the clients speak and hear in the terms of a context."""
     edge = check(
         spark,
@@ -69,7 +71,7 @@ def check_contexts(spark: SparkSession, folder: Path, seed: int, *, fused: bool,
         seed,
         fused=fused,
         messages=messages,
-        subscriptions=60,
+        subscriptions=subscriptions,
         kind=GeneratedInContexts,
         files=FILES,
     )
@@ -80,18 +82,18 @@ def check_contexts(spark: SparkSession, folder: Path, seed: int, *, fused: bool,
 
 @pytest.mark.parametrize("fused", [True, False], ids=["fused", "staged"])
 def test_spark_and_edge_deliver_the_same(spark: SparkSession, tmp_path: Path, fused: bool) -> None:
-    check(spark, tmp_path, 7 + fused, fused=fused, messages=120, subscriptions=60)
+    check(spark, tmp_path, 7 + fused, fused=fused, messages=60, subscriptions=40)
 
 
 @pytest.mark.parametrize("fused", [True, False], ids=["fused", "staged"])
 def test_in_the_terms_of_contexts_too(spark: SparkSession, tmp_path: Path, fused: bool) -> None:
-    check_contexts(spark, tmp_path, 17 + fused, fused=fused, messages=60)
+    check_contexts(spark, tmp_path, 17 + fused, fused=fused, messages=30, subscriptions=40)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(200, 220))
 def test_in_the_terms_of_contexts_whatever_comes(spark: SparkSession, tmp_path: Path, seed: int) -> None:
-    check_contexts(spark, tmp_path, seed, fused=bool(seed % 2), messages=200)
+    check_contexts(spark, tmp_path, seed, fused=bool(seed % 2), messages=200, subscriptions=60)
 
 
 @pytest.mark.soak

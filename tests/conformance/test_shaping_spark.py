@@ -15,7 +15,7 @@ from situ.spark.engine import BatchReport, SparkEngine
 from tests.conformance.on_spark import _store
 from tests.conformance.shaped import TYPES, World, make_world
 from tests.conformance.test_shaping_edge import FUTURE, check
-from tests.integration.test_pipeline import drained, wait_for
+from tests.integration.spark.test_engine import drained, wait_for
 from tests.zone import zone
 
 if TYPE_CHECKING:

@@ -1,32 +1,38 @@
 """The command as a user runs it: a process of its own, its two streams, its exit code.
 
-Starting Python and loading everything takes a second, the commands themselves a fraction. So most runs are forked from
-a process that has loaded everything already; what depends on how a process starts uses :meth:`Situ.fresh`.
+Starting Python and loading everything takes two seconds, the commands themselves a fraction. So most runs are forked
+from a process that has loaded everything already; what depends on how a process starts uses :meth:`Situ.fresh`.
 """
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
-import select
+import shlex
+import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.e2e.forks import Fork
 
 SITU = (sys.executable, "-m", "situ.cli.main")
 FORKS = Path(__file__).with_name("forks.py")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "smart-building"
 PATIENCE = 300
 # What a developer's shell may have set and a test must not depend on.
-_OWN = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LC_ALL", "LC_CTYPE", "PYTHONIOENCODING", "PYTHONUTF8")
-# Compiled modules are kept between runs, as they are on a user's machine, whatever this one is set to.
-_COMPILED = tempfile.TemporaryDirectory(prefix="situ-e2e-")
+_OWN = (
+    *("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LC_ALL", "LC_CTYPE"),
+    *("PYTHONIOENCODING", "PYTHONUTF8", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,38 +58,59 @@ class Situ:
     example = EXAMPLE
 
     def __init__(self) -> None:
-        self._forks = subprocess.Popen(
-            [sys.executable, FORKS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.environment()
-        )
+        self._folder = tempfile.TemporaryDirectory(prefix="situ-e2e-")
+        self._at = str(Path(self._folder.name) / "socket")
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(self._at)
+            listening.listen()
+            self._forks = subprocess.Popen(
+                [sys.executable, FORKS, "serve", str(listening.fileno())],
+                stdin=subprocess.PIPE,
+                env=self.environment(),
+                pass_fds=[listening.fileno()],
+            )
 
     def close(self) -> None:
         self._forks.kill()
         self._forks.communicate()
+        self._folder.cleanup()
 
-    def __call__(self, *arguments: str | Path, cwd: Path | None = None, stdin: bytes = b"") -> Ran:
+    @cached_property
+    def programs(self) -> Path:
+        """A folder for `PATH`, with a `situ` that forks as well."""
+        folder = Path(self._folder.name) / "bin"
+        folder.mkdir()
+        command = shlex.join([sys.executable, "-I", "-S", str(FORKS), "situ", self._at])
+        (folder / "situ").write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+        (folder / "situ").chmod(0o755)
+        return folder
+
+    def __call__(
+        self,
+        *arguments: str | Path,
+        cwd: Path | None = None,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+    ) -> Ran:
         """In a process forked from one that has everything loaded."""
-        with tempfile.TemporaryDirectory() as folder:
-            streams = [Path(folder) / name for name in ("in", "out", "err")]
-            for file in streams:
-                file.write_bytes(stdin if file.name == "in" else b"")
-            code = self._fork(
-                {
-                    "arguments": [*map(str, arguments)],
-                    "folder": str(cwd or Path.cwd()),
-                    "streams": [*map(str, streams)],
-                }
-            )
-            return Ran(code, *(file.read_text(encoding="utf-8") for file in streams[1:]))
+        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            given.write(stdin)
+            given.seek(0)
+            streams = (given.fileno(), out.fileno(), err.fileno())
+            code = self.start(*arguments, cwd=cwd, env=env, streams=streams).wait(PATIENCE)
+            for stream in (out, err):
+                stream.seek(0)
+            return Ran(code, *(stream.read().decode() for stream in (out, err)))
 
-    def _fork(self, request: dict[str, Any]) -> int:
-        requests, codes = self._forks.stdin, self._forks.stdout
-        assert requests is not None
-        assert codes is not None
-        requests.write(json.dumps(request).encode() + b"\n")
-        requests.flush()
-        if not select.select([codes], [], [], PATIENCE)[0]:
-            raise TimeoutError(f"situ {request['arguments']} does not end")
-        return int(codes.readline())
+    def start(
+        self,
+        *arguments: str | Path,
+        streams: tuple[int, int, int],
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> Fork:
+        """The same, and it may go on."""
+        return Fork(self._at, map(str, arguments), str(cwd or Path.cwd()), self.environment(env), streams)
 
     def fresh(
         self,
@@ -106,15 +133,21 @@ class Situ:
 
     @staticmethod
     def environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if name not in (*_OWN, "PYTHONDONTWRITEBYTECODE")}
-        return {**kept, "LANG": "C.UTF-8", "PYTHONPYCACHEPREFIX": _COMPILED.name, **(env or {})}
+        kept = {name: value for name, value in os.environ.items() if name not in _OWN}
+        return {**kept, "LANG": "C.UTF-8", **(env or {})}
+
+
+@cache
+def the_command() -> Situ:
+    """One for all tests of this process."""
+    made = Situ()
+    atexit.register(made.close)
+    return made
 
 
 @pytest.fixture(scope="session")
-def situ() -> Iterator[Situ]:
-    made = Situ()
-    yield made
-    made.close()
+def situ() -> Situ:
+    return the_command()
 
 
 @pytest.fixture

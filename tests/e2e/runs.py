@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from tests.e2e.conftest import PATIENCE, SITU, Situ
+from tests.e2e.conftest import PATIENCE, the_command
 
 PLANT = {
     "situ.yaml": "version: 1\nname: plant\nengine: edge\n",
@@ -44,20 +45,16 @@ class Process:
     """A command that goes on. What it says is read as it comes."""
 
     def __init__(self, *arguments: str | Path, cwd: Path, env: dict[str, str] | None = None) -> None:
-        self._process = subprocess.Popen(
-            [*SITU, *map(str, arguments)],
-            cwd=cwd,
-            env=Situ.environment(env),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        nothing, (out, to_out), (err, to_err) = os.open(os.devnull, os.O_RDONLY), os.pipe(), os.pipe()
+        streams = (nothing, to_out, to_err)
+        self._process = the_command().start(*arguments, cwd=cwd, env=env, streams=streams)
+        for stream in streams:
+            os.close(stream)
         self.lines: list[str] = []
         self.errors: list[str] = []
         self._readers = [
-            threading.Thread(target=_collect, args=(self._process.stdout, self.lines)),
-            threading.Thread(target=_collect, args=(self._process.stderr, self.errors)),
+            threading.Thread(target=_collect, args=(out, self.lines)),
+            threading.Thread(target=_collect, args=(err, self.errors)),
         ]
         for reader in self._readers:
             reader.start()
@@ -103,13 +100,10 @@ class Process:
         if self._process.poll() is None:
             for child in children(self.pid):
                 child.kill()
-            self._process.kill()
+            self.send(signal.SIGKILL)
             self._process.wait()
         for reader in self._readers:
             reader.join()
-        for stream in (self._process.stdout, self._process.stderr):
-            assert stream is not None
-            stream.close()
 
 
 class Run(Process):
@@ -148,6 +142,20 @@ def running(folder: Path, *arguments: str, wait: bool = True, env: dict[str, str
         run.close()
 
 
+def in_terminal(*arguments: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None) -> tuple[int, str]:
+    """Runs the command in a terminal of 80 columns; gives the exit code and what was on the screen."""
+    ours, theirs = pty.openpty()
+    env = {"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "30", **(env or {})}
+    process = the_command().start(*arguments, cwd=cwd, env=env, streams=(theirs, theirs, theirs))
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError):  # how Linux says that the other side is closed
+        while piece := os.read(ours, 65_536):
+            shown += piece
+    os.close(ours)
+    return process.wait(PATIENCE), shown.decode()
+
+
 def children(pid: int, name: str = "") -> list[psutil.Process]:
     """What a process started, of this name."""
     try:
@@ -170,5 +178,6 @@ def servers_of(folder: Path) -> list[psutil.Process]:
     return found
 
 
-def _collect(stream: Any, lines: list[str]) -> None:
-    lines.extend(stream)  # line by line, as they come
+def _collect(stream: int, lines: list[str]) -> None:
+    with open(stream, encoding="utf-8") as said:
+        lines.extend(said)  # line by line, as they come

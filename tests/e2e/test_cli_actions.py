@@ -55,9 +55,8 @@ def plant(tmp_path: Path) -> Path:
     folder = make_plant(tmp_path)
     asked = ActionQueue(folder)
     problem = {"code": "S721", "message": "`call` was not done.", "hint": "Put it right."}
-    asked.keep(asked_for("k1", target="https://a.example/x", attempts=12, problem=problem), FAILED)
-    asked.keep(asked_for("k2"), WAITING)
-    asked.keep(asked_for("k3"), WAITING)
+    asked.take(map(asked_for, ("k1", "k2", "k3")), 1)
+    asked.fail(asked_for("k1", target="https://a.example/x", attempts=12, problem=problem))
     return folder
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import resource
 import signal
 import subprocess
@@ -14,14 +13,13 @@ from pathlib import Path
 import pytest
 
 import situ as package
+from situ.cli.app import COMMANDS
 from tests.e2e.conftest import SITU, Situ
+from tests.e2e.forks import LOADED
+from tests.e2e.runs import in_terminal
 
 # Loaded only by the commands that need them: they take longer than everything else together.
 HEAVY = {"numpy", "pint", "pyarrow", "pydantic", "pyspark", "rich", "sqlglot", "yaml"}
-COMMANDS = (
-    *("init", "check", "diff", "fmt", "types", "explain", "schemas", "apply", "get", "add", "alter", "remove"),
-    *("run", "status", "publish", "subscribe", "replay", "dead-letters"),
-)
 
 
 def test_version_goes_to_standard_output(situ: Situ) -> None:
@@ -29,10 +27,9 @@ def test_version_goes_to_standard_output(situ: Situ) -> None:
     assert (ran.code, ran.out, ran.err) == (0, f"situ {package.__version__}\n", "")
 
 
-def test_python_m_situ_is_the_command() -> None:
-    ran = subprocess.run(
-        [sys.executable, "-m", "situ", "--version"], env=Situ.environment(), capture_output=True, text=True, check=True
-    )
+@pytest.mark.parametrize("command", [[sys.executable, "-m", "situ"], [str(Path(sys.executable).with_name("situ"))]])
+def test_it_is_installed_as_a_command_and_as_a_module(command: list[str]) -> None:
+    ran = subprocess.run([*command, "--version"], env=Situ.environment(), capture_output=True, text=True, check=True)
     assert ran.stdout == f"situ {package.__version__}\n"
 
 
@@ -115,6 +112,24 @@ def test_help_and_version_load_nothing_heavy() -> None:
     assert HEAVY & set(ran.stdout.splitlines()[-1].split()) == set()
 
 
+def test_whatever_a_command_loads_can_be_loaded_first() -> None:
+    """Most tests have everything loaded, and would not notice a module that only works behind another one."""
+    script = (
+        "import importlib, os, sys\n"
+        "import alembic.command, lark, nats, pint, rich.console, sqlalchemy, sqlglot, typer, yaml\n"
+        "assert not [name for name in sys.modules if name.startswith('situ')]\n"
+        "for name in sys.argv[1:]:\n"
+        "    if not (child := os.fork()):\n"
+        "        os._exit(importlib.import_module(name) is None)\n"
+        "    if os.waitpid(child, 0)[1]:\n"
+        "        print(name)\n"
+    )
+    names = {*LOADED, *(place.partition(":")[0] for place, _ in COMMANDS.values())}
+    command = [sys.executable, "-c", script, *sorted(name for name in names if name.startswith("situ."))]
+    ran = subprocess.run(command, env=Situ.environment(), capture_output=True, text=True, check=True)
+    assert (ran.stdout, ran.stderr) == ("", "")
+
+
 @pytest.mark.parametrize("option", ["--version", "--help"])
 def test_help_and_version_come_at_once(option: str) -> None:
     """Processor time, so that a busy machine does not count; the best of a few, so that cold files do not."""
@@ -128,19 +143,19 @@ def test_help_and_version_come_at_once(option: str) -> None:
     assert min(seconds() for _ in range(3)) < 0.3
 
 
-def complete(words: str, cwd: Path) -> list[str]:
+def complete(situ: Situ, words: str, cwd: Path) -> list[str]:
     """What a shell would offer for the last of these words."""
     asking = {"_SITU_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
-    ran = subprocess.run(SITU, cwd=cwd, env=Situ.environment(asking), capture_output=True, text=True, check=True)
-    assert ran.stderr == ""
-    return ran.stdout.split()
+    ran = situ(cwd=cwd, env=asking)
+    assert (ran.code, ran.err) == (0, "")
+    return ran.out.split()
 
 
 def test_shells_complete_commands_types_and_codes(situ: Situ, tmp_path: Path) -> None:
-    assert complete("situ ch", tmp_path) == ["check"]
-    assert complete("situ explain code X10", tmp_path)[0] == "X101"
-    assert complete("situ explain types Ro", situ.example) == ["RoomClimate", "RoomEvent", "RoomId"]
-    assert complete("situ explain types Ro", tmp_path) == [], "no project, no complaint"
+    assert complete(situ, "situ ch", tmp_path) == ["check"]
+    assert complete(situ, "situ explain code X10", tmp_path)[0] == "X101"
+    assert complete(situ, "situ explain types Ro", situ.example) == ["RoomClimate", "RoomEvent", "RoomId"]
+    assert complete(situ, "situ explain types Ro", tmp_path) == [], "no project, no complaint"
 
 
 def test_a_folder_that_is_gone_is_said(tmp_path: Path) -> None:
@@ -227,25 +242,9 @@ def test_bytes_that_are_no_text_do_no_harm(situ: Situ) -> None:
     assert situ.fresh("types", "import", name, "--json").data["problems"][0]["file"] == name
 
 
-def in_terminal(*arguments: str, env: dict[str, str]) -> tuple[int, str]:
-    """Runs the command in a terminal of 80 columns; gives the exit code and what was on the screen."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execvpe(SITU[0], [*SITU, *arguments], {**Situ.environment(env), "TERM": "xterm", "COLUMNS": "80"})
-    shown = b""
-    try:
-        while piece := os.read(terminal, 65536):
-            shown += piece
-    except OSError:
-        pass  # how Linux says that the other side is closed
-    os.close(terminal)
-    _, status = os.waitpid(pid, 0)
-    return os.waitstatus_to_exitcode(status), shown.decode()
-
-
 def test_colour_in_a_terminal_only_and_not_where_it_is_unwanted(situ: Situ, broken_project: Path) -> None:
     command = ("check", "--project", str(broken_project))
-    code, coloured = in_terminal(*command, env={})
+    code, coloured = in_terminal(*command)
     assert code == 1
     assert "\x1b[1;31merror INT105:" in coloured
     _, uncoloured = in_terminal(*command, env={"NO_COLOR": "1"})

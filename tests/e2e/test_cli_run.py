@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import signal
 import socket
-import subprocess
 import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.e2e.conftest import PATIENCE, SITU, Situ
-from tests.e2e.runs import children, make_plant, running, servers_of, started
+from tests.e2e.conftest import PATIENCE, Situ
+from tests.e2e.runs import children, in_terminal, make_plant, running, servers_of, started
 
 READING = json.dumps({"sensor": "s1", "value": 31.5})
 
@@ -94,7 +91,7 @@ def test_what_was_stored_is_there_after_a_kill(situ: Situ, plant: Path) -> None:
 
 
 def test_killed_at_any_moment_of_its_start_it_starts_again(situ: Situ, plant: Path) -> None:
-    for pause in (0.3, 0.9, 1.2, 1.5, 1.8):
+    for pause in (0.05, 0.15, 0.25, 0.4, 0.6):
         with running(plant, wait=False) as run:
             time.sleep(pause)
             run.send(signal.SIGKILL)
@@ -175,36 +172,24 @@ def test_machine_without_java_is_told_what_to_install(plant: Path, tmp_path: Pat
 
 
 def test_on_a_terminal_it_draws_and_leaves_the_terminal_as_it_was(plant: Path) -> None:
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [*SITU, "run", "--for", "2s"],
-        cwd=plant,
-        env=Situ.environment({"TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30"}),
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    said = b""
-    try:
-        while chunk := os.read(ours, 65_536):
-            said += chunk
-    except OSError:
-        pass  # how a terminal says that nobody writes to it any more
-    finally:
-        os.close(ours)
-    assert process.wait(PATIENCE) == 0
-    text = said.decode()
+    code, text = in_terminal("run", "--for", "2s", cwd=plant)
+    assert code == 0
     assert "Ctrl-C stops it." in text
     assert "accepted" in text
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")  # the cursor is shown again
     assert "events accepted" in text[text.rindex("\x1b[?25h") :]
 
 
-def test_each_event_reaches_spark_and_its_subscriber_and_a_dead_java_is_told(situ: Situ, plant: Path) -> None:
+def test_spark_finishes_and_goes_on_in_the_next_run_and_a_dead_java_is_told(situ: Situ, plant: Path) -> None:
+    """Asked to stop with the whole group of processes, as service managers do, it still stops in order."""
     with running(plant, "--engine", "spark") as run:
-        keys = [published(situ, plant) for _ in range(2)]
-        ran = situ("subscribe", "--client", "board", "--durable", "hot", "--limit", "2", "--json", cwd=plant)
+        keys = [published(situ, plant)]
+        for process in (psutil.Process(run.pid), *children(run.pid, "java")):
+            process.send_signal(signal.SIGINT)
+        assert run.end() == 0
+    with running(plant, "--engine", "spark") as run:
+        keys += [published(situ, plant) for _ in range(2)]
+        ran = situ("subscribe", "--client", "board", "--durable", "hot", "--limit", "3", "--json", cwd=plant)
         assert [json.loads(line)["situkey"] for line in ran.out.splitlines()] == keys
         ran = situ("status", "--json", cwd=plant)
         assert ran.data["engines"]["spark"]["adopted"] == 1
@@ -216,17 +201,3 @@ def test_each_event_reaches_spark_and_its_subscriber_and_a_dead_java_is_told(sit
     assert problem["message"].startswith("The spark engine stopped: ")
     assert run.err == ""
     assert servers_of(plant) == []
-
-
-def test_spark_finishes_and_goes_on_in_the_next_run(situ: Situ, plant: Path) -> None:
-    """Asked to stop with the whole group of processes, as service managers do, it still stops in order."""
-    with running(plant, "--engine", "spark") as run:
-        first = published(situ, plant)
-        for process in (psutil.Process(run.pid), *children(run.pid, "java")):
-            process.send_signal(signal.SIGINT)
-        assert run.end() == 0
-    with running(plant, "--engine", "spark") as run:
-        second = published(situ, plant)
-        ran = situ("subscribe", "--client", "board", "--durable", "hot", "--limit", "2", "--json", cwd=plant)
-        assert [json.loads(line)["situkey"] for line in ran.out.splitlines()] == [first, second]
-        assert run.stop() == 0

@@ -11,7 +11,7 @@ from situ.project.check import check_folder
 from situ.registry import open_registry
 from tests.e2e.conftest import Situ
 from tests.project_files import write
-from tests.unit.test_load_scopes import CLIENTS, EVENTS, HERE
+from tests.unit.scopes.test_load_scopes import CLIENTS, EVENTS, HERE
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.e2e.conftest import PATIENCE, Situ
 from tests.e2e.runs import Run, running
-from tests.integration.test_detection import QUICK, SITU
+from tests.integration.edge.test_detection import QUICK, SITU
 from tests.project_files import write
 
 NAME = "unaccompanied-guest"

@@ -96,7 +96,7 @@ def test_spark_judges_as_the_edge_does(situ: Situ, building: Path) -> None:
 
 
 def test_without_java_it_says_what_to_do(situ: Situ, building: Path, tmp_path: Path) -> None:
-    ran = situ.fresh("test", "--engine", "spark", cwd=building, env={"JAVA_HOME": str(tmp_path / "nowhere")})
+    ran = situ("test", "--engine", "spark", cwd=building, env={"JAVA_HOME": str(tmp_path / "nowhere")})
     assert (ran.code, ran.out) == (5, "")
     assert "error N103: The Spark engine cannot start: no Java runtime was found" in ran.err
 

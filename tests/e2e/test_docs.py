@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from scripts.reference.examples import Aside, Command, File, Runner, agrees, steps
+from tests.e2e.conftest import Situ
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -20,8 +21,8 @@ PAGES = sorted(
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_commands_of_a_page_say_what_it_shows(page: str, tmp_path: Path) -> None:
-    runner = Runner(tmp_path)
+def test_commands_of_a_page_say_what_it_shows(situ: Situ, page: str, tmp_path: Path) -> None:
+    runner = Runner(tmp_path, programs=situ.programs)
     try:
         for step in steps((ROOT / page).read_text()):
             match step:

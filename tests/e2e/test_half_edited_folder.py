@@ -15,7 +15,7 @@ import typer
 from situ.cli.app import app
 from tests.e2e.conftest import PATIENCE, Situ
 from tests.e2e.runs import running
-from tests.integration.test_detection import QUICK, SITU
+from tests.integration.edge.test_detection import QUICK, SITU
 from tests.project_files import write
 
 POLICY = "unaccompanied-guest"

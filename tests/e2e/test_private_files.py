@@ -46,13 +46,13 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def test_all_that_a_run_keeps_is_for_its_user(situ: Situ, plant: Path) -> None:
-    done = situ.fresh("publish", "Reading", "--client", "gate", "--data", READING, cwd=plant)
+    done = situ("publish", "Reading", "--client", "gate", "--data", READING, cwd=plant)
     assert done.code == 0, done.err
-    heard = situ.fresh(
+    heard = situ(
         "subscribe", "Reading", "--client", "desk", "--since", "begin", "--durable", "kept", "--limit", "1", cwd=plant
     )
     assert heard.code == 0, heard.err
-    assert situ.fresh("client", "add", "gate", cwd=plant).code == 0
+    assert situ("client", "add", "gate", cwd=plant).code == 0
     there = {each.name for each in (plant / ".situ").iterdir()}
     assert there >= {"lock", "format", "logs", "nats", "registry.db", "credentials", "clients", "checkpoints"}
     assert open_to_others(plant / ".situ") == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import re
 import signal
@@ -11,17 +12,21 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from benchmarks.running import LOADED
 from situ.bus.address import Address, resolve_address
 from situ.bus.sync_bus import BlockingBus
+from situ.cli.main import main
 from situ.event.lines import decode_line, stored_lines
 from situ.event.row import Row
 from situ.event.subjects import BusNames
 from situ.project.check import check_folder
+from situ.settings import Settings
 from tests.project_files import write
 
 PATIENCE = 300.0
@@ -36,11 +41,76 @@ events:
 """
 
 
-def wait_for(condition: Callable[[], object], what: str, *, seconds: float = PATIENCE) -> None:
+def wait_for(condition: Callable[[], object], what: str, *, seconds: float = PATIENCE, every: float = 0.02) -> None:
+    """``every`` so often it is asked; less often where to ask is to read the whole log."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"{what}: not within {seconds:g} s"
-        time.sleep(0.02)
+        time.sleep(every)
+
+
+_FORKS = multiprocessing.get_context("forkserver")
+LOADED += [
+    "situ.app.run",
+    "situ.bus.nats",
+    "situ.cli.app",
+    "situ.project.status",
+    "sqlalchemy.dialects.sqlite",
+    "tests.faults.traffic",
+    "typer._adapters",
+]
+_FORKS.set_forkserver_preload(LOADED)
+
+
+class Forked:
+    """A process of its own, forked from one that has loaded Situ: it need not do so itself, which takes a second."""
+
+    def __init__(self, work: Callable[..., object], *arguments: object, folder: Path, out: Path, err: Path) -> None:
+        self._process = _FORKS.Process(target=_work, args=(work, arguments, folder, out, err, environment()))
+        self._process.start()
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._process.join(timeout)
+        assert self._process.exitcode is not None, f"it has not ended within {timeout} s"
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self._process.kill()
+
+
+def _work(
+    work: Callable[..., object],
+    arguments: tuple[object, ...],
+    folder: Path,
+    out: Path,
+    err: Path,
+    variables: dict[str, str],
+) -> None:
+    os.setsid()  # a Ctrl-C of the test is the test's
+    for number, file in enumerate((Path(os.devnull), out, err)):
+        opened = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT if number else os.O_RDONLY, 0o644)
+        os.dup2(opened, number)
+        os.close(opened)
+    sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, mode, encoding="utf-8") for number, mode in enumerate("rww"))
+    os.environ.update(variables)
+    os.chdir(folder)
+    sys.exit(work(*arguments))  # type: ignore[arg-type]
 
 
 class Deployed:
@@ -54,11 +124,15 @@ class Deployed:
         situ: str = "",
         files: dict[str, str] | None = None,
         variables: dict[str, str] | None = None,
+        forked: bool = True,
     ) -> None:
+        """Not ``forked``: the run starts from nothing, as it does for users; ``variables`` ask for that, too."""
         self.folder = folder
-        self.variables = variables or {}
         self.engine = engine
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | Forked | None = None
+        self._variables = variables or {}
+        self._forked = forked and not variables
+        self._commands = 0
         self._out = folder.parent / f"{folder.name}.out"
         situ = situ or "defaults: {install_timeout: 60 s}\n"  # whoever subscribes waits for an engine that is slow
         settings = f"version: 1\nname: plant\nengine: {engine}\n{situ}"
@@ -70,6 +144,10 @@ class Deployed:
         """Start a run; :meth:`ready` waits until it is up."""
         assert self.process is None
         self._log_start = len(self.log)
+        if self._forked:
+            command = ["run", "--quiet", *arguments]
+            self.process = Forked(main, command, folder=self.folder, out=self._out, err=self._out)
+            return
         with self._out.open("ab") as out:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "situ.cli.main", "run", "--quiet", *arguments],
@@ -77,7 +155,7 @@ class Deployed:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                env={**environment(), **self.variables},
+                env={**environment(), **self._variables},
                 start_new_session=True,  # a Ctrl-C of the test is the test's
             )
 
@@ -151,6 +229,14 @@ class Deployed:
 
     # ── what it left ──
 
+    def command(self, *arguments: str) -> Any:
+        """What a command gives that has ``--json``."""
+        self._commands += 1
+        out, err = (self.folder.parent / f"command-{self._commands}.{name}" for name in ("out", "err"))
+        code = Forked(main, [*arguments, "--json"], folder=self.folder, out=out, err=err).wait(PATIENCE)
+        assert code == 0, err.read_text()
+        return json.loads(out.read_text())
+
     @property
     def shown(self) -> str:
         """What it wrote for people."""
@@ -161,11 +247,15 @@ class Deployed:
         file = self.folder / ".situ" / "logs" / "situ.log"
         return file.read_text(errors="replace") if file.exists() else ""
 
-    @property
-    def address(self) -> Address:
+    @cached_property
+    def _settings(self) -> Settings:
         checked = check_folder(self.folder)
         assert checked.deployment is not None, checked.problems
-        return resolve_address(self.folder, checked.deployment.settings)
+        return checked.deployment.settings
+
+    @property
+    def address(self) -> Address:
+        return resolve_address(self.folder, self._settings)
 
     @contextmanager
     def bus(self) -> Iterator[BlockingBus]:
@@ -197,10 +287,11 @@ def deployed(
     situ: str = "",
     files: dict[str, str] | None = None,
     variables: dict[str, str] | None = None,
+    forked: bool = True,
     start: bool = True,
 ) -> Iterator[Deployed]:
     """A project whose run, and all that it started, is gone when the block ends."""
-    made = Deployed(folder, engine=engine, situ=situ, files=files, variables=variables)
+    made = Deployed(folder, engine=engine, situ=situ, files=files, variables=variables, forked=forked)
     try:
         if start:
             made.start()

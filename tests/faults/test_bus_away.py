@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from situ.lang.problems import SituError
 from situ.spark.engine import SparkEngine
-from tests.integration.test_pipeline import ALL, drained, reading, wait_for
+from tests.integration.spark.test_engine import ALL, drained, reading, wait_for
 from tests.zone import Zone, zone
 
 if TYPE_CHECKING:

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -27,7 +25,7 @@ import pytest
 from situ.event.row import Row
 from situ.project.check import check_folder
 from tests.chains import Meaning, Said, meaning_of
-from tests.faults.deployed import PATIENCE, Deployed, deployed, environment, wait_for
+from tests.faults.deployed import PATIENCE, Deployed, deployed, wait_for
 from tests.faults.test_situations import ACTIONS, GUARDED, INSTANCES, PATIENT, Seen, Sightings, key_of, walks
 from tests.faults.traffic import Program
 
@@ -167,19 +165,6 @@ def wait_until_told(at: Deployed, world: World, meant: Meaning) -> None:
         time.sleep(0.2)
 
 
-def command(at: Deployed, *arguments: str) -> Any:
-    ran = subprocess.run(
-        [sys.executable, "-m", "situ.cli.main", *arguments, "--json"],
-        cwd=at.folder,
-        env=environment(),
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr.decode()
-    return json.loads(ran.stdout)
-
-
 def check_log(at: Deployed, world: World) -> Counter[tuple[str, str]]:
     """Each event of a policy is in the log once, and they are those that are meant; they are given."""
     root = at.root()
@@ -206,7 +191,7 @@ def check_same(found: Counter[Any], wanted: Counter[Any], where: str) -> None:
 
 def check_listed(at: Deployed, world: World) -> None:
     """`situ situations` lists each situation once, and as closed if it is."""
-    listed = command(at, "situations", "--limit", "1000000")
+    listed = at.command("situations", "--limit", "1000000")
     begun = {each.situation.id for each in world.meant.told if each.stage == "opened"}
     ended = {each.situation.id for each in world.meant.told if each.stage == "closed"}
     known = Counter(each["id"] for each in listed if each["id"] in begun)
@@ -215,7 +200,7 @@ def check_listed(at: Deployed, world: World) -> None:
 
 
 def figures(at: Deployed, engine: str) -> dict[str, Any]:
-    found: dict[str, Any] = command(at, "status")["engines"][engine]
+    found: dict[str, Any] = at.command("status")["engines"][engine]
     return found
 
 
@@ -284,7 +269,7 @@ def test_nothing_is_lost_or_told_twice_while_engines_follow_each_other(tmp_path:
         Turn(engine=EDGE, seconds=0.7, end=KILL, up=False),
     )
     with deployed(tmp_path / "guarded", engine=EDGE, situ=PATIENT, files=PROJECT, start=False) as at:
-        flow(at, order, EDGE, seed=21, count=900, rate=60)
+        flow(at, order, EDGE, seed=21, count=500, rate=60)
 
 
 @pytest.mark.soak

@@ -30,7 +30,7 @@ from tests.edge_zone import edge_zone, eventually
 from tests.faults.injected import MARK, functions_of, inject
 from tests.guarded import FILES
 from tests.http_targets import http_target
-from tests.integration.test_acting import acting, ask, logged, request, zone_with
+from tests.integration.app.test_actions import acting, ask, logged, request, zone_with
 
 SITU = "defaults: {lateness: 100 ms, idle: 300 ms}\n"
 POLICY = """policy intruder
@@ -332,10 +332,10 @@ NOT_IN_ACTING = {
     "situ.app.action_worker:ActionWorker._work": "likewise",
     "situ.app.action_worker:ActionWorker._give_up": "is called for failures",
     "situ.app.action_queue:ActionQueue.reached": "nothing runs yet",
+    "situ.app.action_queue:ActionQueue.reach": "likewise",
     "situ.app.action_queue:ActionQueue.note": "is called for what is tried again",
     "situ.app.action_queue:ActionQueue.fail": "is called for what is given up",
     "situ.app.action_queue:ActionQueue.again": "is what people ask for",
-    "situ.app.action_queue:ActionQueue.drop": "likewise",
     "situ.app.action_queue:ActionQueue.find": "likewise",
     "situ.app.action_queue:ActionQueue.count": "likewise",
     "situ.app.action_queue:ActionQueue.all": "nothing runs yet, or people ask for it",

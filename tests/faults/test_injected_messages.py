@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from situ.client.client import Client
@@ -45,7 +46,8 @@ LEVEL = b'[\n{"specversion":"1.0","type":"Level","data":{"tank":"t","level":1.0}
 def example(kind: type) -> Any:
     """Something of this kind; what it says does not matter, since nobody gets to look at it."""
     hints = typing.get_type_hints(kind, vars(messages) | vars(effects))
-    return kind(**{each.name: _value(each.name, hints[each.name]) for each in dataclasses.fields(kind)})
+    names = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else msgspec.structs.fields(kind)
+    return kind(**{each.name: _value(each.name, hints[each.name]) for each in names})
 
 
 def _value(name: str, hint: Any) -> Any:

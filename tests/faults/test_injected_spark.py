@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from importlib import import_module
@@ -28,7 +26,7 @@ from situ.spark.checkpoint import Offset
 from situ.spark.frames import TaskCounts, decode_counts
 from situ.spark.partitions import partitions_of_batch, read_partition
 from situ.spark.source import SourceOptions
-from tests.faults.deployed import PATIENCE, ROOT, Deployed, deployed, environment
+from tests.faults.deployed import PATIENCE, ROOT, Deployed, deployed
 from tests.faults.injected import MARK, inject
 from tests.faults.raising import Raising
 from tests.guarded import FILES
@@ -227,19 +225,6 @@ def _who(row: Row) -> str:
     return next(str(each["id"]) for each in data["bindings"] if each["alias"] == "A")
 
 
-def status(at: Deployed) -> dict[str, Any]:
-    found = subprocess.run(
-        [sys.executable, "-m", "situ.cli.main", "status", "--json"],
-        cwd=at.folder,
-        env=environment(),
-        capture_output=True,
-        check=True,
-        timeout=PATIENCE,
-    )
-    told: dict[str, Any] = json.loads(found.stdout)
-    return told
-
-
 def go_on(folder: Path, rounds: Sequence[Sequence[str]]) -> None:
     """A run in which all of these raise, one round after the other."""
     tried = [each for some in (AT_START, *rounds) for each in some]
@@ -250,7 +235,7 @@ def go_on(folder: Path, rounds: Sequence[Sequence[str]]) -> None:
         number, missed = asyncio.run(try_each(at, raising, rounds))
         assert not missed, "nobody came by there: nothing was tried"
         check_log(at, number)
-        figures = status(at)["engines"]["spark"]
+        figures = at.command("status")["engines"]["spark"]
         failures = Counter(figures["failures"])
         # Each is told of: by the query that began again, or by the task that went on.
         assert sum(failures.values()) == len(tried), failures

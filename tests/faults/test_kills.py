@@ -141,13 +141,13 @@ def check_log(at: Deployed, publishers: list[Publisher]) -> None:
 
 def test_each_event_reaches_spark_s_subscribers_once_while_run_and_bus_are_killed(tmp_path: Path) -> None:
     with deployed(tmp_path / "plant", engine="spark") as at:
-        flow(at, Plan(events=20_001, run=2, bus=1))
+        flow(at, Plan(events=6_000, run=1, bus=1, rate=2000, seed=6))
         assert at.stop() == 0
 
 
 def test_each_event_reaches_the_edge_s_subscribers_once_while_run_and_bus_are_killed(tmp_path: Path) -> None:
     with deployed(tmp_path / "plant", engine="edge") as at:
-        flow(at, Plan(events=12_000, run=2, bus=1, rate=4000, seed=2))
+        flow(at, Plan(events=6_000, run=2, bus=1, rate=4000, seed=3))
         assert at.stop() == 0
 
 

@@ -197,7 +197,7 @@ def wait_told(at: Deployed, wanted: int) -> None:
         assert at.alive, at.log[-3000:]
         if (now := len(told_in(at.root(), *ACTS))) != told:
             told, since = now, time.monotonic()
-        time.sleep(0.1)
+        time.sleep(0.2)
 
 
 def flow(at: Deployed, *, kills: int, count: int, rate: float, seed: int, between: float) -> None:
@@ -225,13 +225,13 @@ def flow(at: Deployed, *, kills: int, count: int, rate: float, seed: int, betwee
 
 def test_the_edge_tells_each_situation_once_though_it_is_killed(tmp_path: Path) -> None:
     with deployed(tmp_path / "guarded", engine="edge", situ=PATIENT, files=GUARDED) as at:
-        flow(at, kills=2, count=1000, rate=200, seed=5, between=1.5)
+        flow(at, kills=2, count=600, rate=200, seed=5, between=1.5)
         assert at.stop() == 0
 
 
 def test_spark_tells_each_situation_once_though_it_is_killed(tmp_path: Path) -> None:
     with deployed(tmp_path / "guarded", engine="spark", situ=PATIENT, files=GUARDED) as at:
-        flow(at, kills=1, count=1500, rate=250, seed=6, between=4)
+        flow(at, kills=1, count=800, rate=250, seed=6, between=4)
         assert at.stop() == 0
 
 
@@ -300,17 +300,21 @@ def come_and_go(at: Deployed) -> None:
     """A policy is added, altered so that its situations go on, altered so that they cannot, and removed."""
     present = Present(at)
     put(at, "add", PRESENCE)
-    wait_for(lambda: present.look().opened, "the policy that was added has something open", seconds=LONG)
+    wait_for(lambda: present.look().opened, "the policy that was added has something open", seconds=LONG, every=0.2)
     put(at, "alter", PRESENCE.replace("6 h", "7 h"))
     before = present.look().continued
-    wait_for(lambda: present.look().continued > before, "its situations go on", seconds=LONG)
+    wait_for(lambda: present.look().continued > before, "its situations go on", seconds=LONG, every=0.2)
     assert not present.closed
     put(at, "alter", PRESENCE.replace("person A", "person P").replace("A is", "P is"))
-    wait_for(lambda: present.look().under("P"), "the policy that was altered has something open", seconds=LONG)
+    wait_for(
+        lambda: present.look().under("P"), "the policy that was altered has something open", seconds=LONG, every=0.2
+    )
     former = present.under("A")
     assert {id: present.closed.get(id) for id in former} == dict.fromkeys(former, "policy changed")
     put(at, "remove")
-    wait_for(lambda: present.look().closed.keys() == present.opened.keys(), "nothing is left open", seconds=LONG)
+    wait_for(
+        lambda: present.look().closed.keys() == present.opened.keys(), "nothing is left open", seconds=LONG, every=0.2
+    )
     assert {present.closed[id] for id in present.under("P")} == {"policy removed"}
 
 

@@ -31,14 +31,14 @@ def interrupt(at: Deployed, after: float | None) -> None:
 
 def test_the_edge_stops_at_any_moment_of_its_start(tmp_path: Path) -> None:
     chance = random.Random(5)
-    with deployed(tmp_path / "plant", engine="edge", start=False) as at:
+    with deployed(tmp_path / "plant", engine="edge", forked=False, start=False) as at:
         # The first moments are the interpreter's own: it loads what is needed to hear a signal.
-        for after in (None, *sorted(chance.uniform(0.5, 2.5) for _ in range(8)), None):
+        for after in (None, *sorted(chance.uniform(0.5, 2.5) for _ in range(4)), None):
             interrupt(at, after)
 
 
 def test_spark_stops_at_any_moment_and_what_was_accepted_is_delivered_by_the_next_run(tmp_path: Path) -> None:
-    with deployed(tmp_path / "plant", engine="spark", start=False) as at:
+    with deployed(tmp_path / "plant", engine="spark", forked=False, start=False) as at:
         interrupt(at, 3.0)  # about when Java or the query is started
         interrupt(at, None)  # between batches, and no event was ever published
         at.start()
@@ -87,4 +87,44 @@ def test_a_request_to_stop_that_a_step_of_the_start_swallows_is_heeded_by_the_ne
         with pytest.raises(asyncio.CancelledError):
             asyncio.run(start())
         assert "running" not in at.log
+        assert at.log.rstrip().endswith("stopped")
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "situ.app.run.keep_published",
+        "situ.app.action_worker.ActionWorker._take",
+        "situ.app.metrics.MetricsReporter.look",
+    ],
+)
+def test_work_that_swallows_the_request_to_stop_is_asked_again(
+    work: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, swallowed = asyncio.Event(), []
+
+    async def swallow(*_: object, **__: object) -> None:
+        while not swallowed:
+            begun.set()
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                swallowed.append(work)
+        await asyncio.sleep(3600)
+
+    with deployed(tmp_path / "plant", engine="edge", start=False) as at:
+        deployment = check_folder(at.folder).deployment
+        assert deployment is not None
+
+        async def run() -> None:
+            async with asyncio.timeout(60), RunProcess(at.folder, deployment) as process:
+                look = process._pulse.look
+                monkeypatch.setattr(work, swallow)
+                await begun.wait()
+                monkeypatch.setattr(process._pulse, "look", look)
+
+        if work.endswith("keep_published"):
+            monkeypatch.setattr(work, swallow)
+        asyncio.run(run())
+        assert swallowed == [work]
         assert at.log.rstrip().endswith("stopped")

@@ -1,16 +1,13 @@
 """Clients under load: programs that publish numbered events or write down what they get, and what each should get.
 
 An event is a function of its publisher and its number, so that what every subscriber must have can be worked out
-without asking anybody. Run as a module: ``publish``, ``pour``, ``record`` and ``follow``, with the folder of a project.
+without asking anybody. The programs are ``publish``, ``pour``, ``record`` and ``follow``, with the folder of a project.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -20,7 +17,7 @@ from typing import Any
 
 import situ
 from situ.lang.problems import SituError
-from tests.faults.deployed import PATIENCE, Deployed, environment, wait_for
+from tests.faults.deployed import PATIENCE, Deployed, Forked, wait_for
 
 BAD_EVERY = 997
 ALARM_EVERY = 10
@@ -144,15 +141,12 @@ class Program:
     """One of the programs above, as a process."""
 
     def __init__(self, name: str, *arguments: object, log: Path) -> None:
-        self._command = [sys.executable, "-m", "tests.faults.traffic", name, *map(str, arguments)]
+        self._command = [name, *map(str, arguments)]
         self._log = log
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Forked | None = None
 
     def start(self) -> None:
-        with self._log.open("ab") as log:
-            self.process = subprocess.Popen(
-                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment()
-            )
+        self.process = Forked(work, self._command, folder=Path.cwd(), out=self._log, err=self._log)
 
     def kill(self) -> None:
         if self.process is not None:
@@ -164,7 +158,7 @@ class Program:
         """It runs, or ended well."""
         assert self.process is not None
         if self.process.poll():
-            raise AssertionError(f"{self._command[3:]} ended:\n{self._log.read_text()[-3000:]}")
+            raise AssertionError(f"{self._command} ended:\n{self._log.read_text()[-3000:]}")
 
     @property
     def done(self) -> bool:
@@ -289,8 +283,8 @@ def check_seen(recorder: Recorder, publishers: Iterable[Publisher], *, killed: b
         assert wrong is None, f"{who}: order broken at {wrong}: {found[max(wrong - 2, 0) : wrong + 5]}"
 
 
-def main() -> None:
-    name, *arguments = sys.argv[1:]
+def work(command: list[str]) -> None:
+    name, *arguments = command
     if name == "publish":
         folder, client, count, rate, output = arguments
         asyncio.run(publish(folder, client, int(count), float(rate), output))
@@ -301,8 +295,3 @@ def main() -> None:
         asyncio.run(follow(*arguments))
     else:
         asyncio.run(record(*arguments))
-
-
-if __name__ == "__main__":
-    os.environ.setdefault("PYTHONUNBUFFERED", "1")
-    main()

@@ -11,10 +11,11 @@ import atheris
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 with atheris.instrument_imports(include=["situ"]):
-    from situ.event import RefusedEvent, decode_batch, decode_event, encode_batch
+    from situ.event import RefusedEvent, decode_batch, decode_event
     from situ.lang.problems import SituError
     from situ.lang.types.lookup import EventData
     from situ.lang.types.table import Types
+    from tests.encoded_events import encode_batch
 
 from tests.expressions import LINE, ROW, UNITS
 from tests.fuzz.harness import fuzz

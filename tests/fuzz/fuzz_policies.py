@@ -9,7 +9,7 @@ import atheris
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-with atheris.instrument_imports(include=["situ.situation"]):
+with atheris.instrument_imports(include=["situ.policies"]):
     from situ.lang.problems import Problem, SituError, render
     from situ.policies.language.format import format_policy
     from situ.policies.language.parse import parse_policy

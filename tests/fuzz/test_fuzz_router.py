@@ -10,7 +10,6 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,13 +22,10 @@ from situ.bus.credentials import read_client
 from situ.bus.folder_lock import read_lock
 from situ.client.connection import connect
 from situ.protocol.permissions import inbox_of
-from tests.e2e.conftest import Situ
-from tests.e2e.runs import Run, running
+from tests.faults.deployed import Deployed, deployed
 from tests.fuzz.router_traffic import Traffic
-from tests.project_files import write
 
 FILES = {
-    "situ.yaml": "version: 1\nname: plant\nengine: edge\noverlay: {child_grace: 5 s}\n",
     "types/all.yaml": (
         "version: 1\nevents:\n  Level: {tank: string, level: double}\n  Alarm: {text: string}\n"
         "  Secret: {word: string, n: long}\n"
@@ -69,8 +65,9 @@ class Fuzzed:
     memory: list[int] = field(default_factory=list)
 
 
-async def fuzz(run: Run, folder: Path, credentials: Path, seconds: float, seed: int) -> Fuzzed:
+async def fuzz(at: Deployed, credentials: Path, seconds: float, seed: int) -> Fuzzed:
     found = Fuzzed()
+    folder = at.folder
     known, holder = read_client(credentials.read_text()), read_lock(folder)
     assert known is not None
     assert holder is not None
@@ -97,14 +94,14 @@ async def fuzz(run: Run, folder: Path, credentials: Path, seconds: float, seed: 
 
     for subject in (f"{inbox_of('mallory')}.>", "situ.main.live.mallory", "situ.main.feedback.*.mallory"):
         await client.subscribe(subject, cb=hear)
-    process, traffic = psutil.Process(run.pid), Traffic(seed)
+    process, traffic = psutil.Process(at.pid), Traffic(seed)
     inbox = inbox_of("mallory")
     until = time.monotonic() + seconds
     async with connect(folder, client="alice") as alice, connect(folder, client="bob") as bob:
         secrets = bob.events("Secret", durable="secrets")
         number = 0
         while time.monotonic() < until:
-            assert psutil.pid_exists(run.pid), run.err
+            assert at.alive, at.shown
             for _ in range(200):
                 message = traffic.next()
                 found.sent += 1
@@ -127,23 +124,19 @@ async def fuzz(run: Run, folder: Path, credentials: Path, seconds: float, seed: 
     return found
 
 
-def check(tmp_path: Path, situ: Situ, seconds: float, seed: int) -> Fuzzed:
-    folder = tmp_path / "plant"
-    write(folder, FILES)
-    with running(folder) as run:
-        made = situ("client", "add", "mallory", "--out", tmp_path / "mallory.creds", cwd=folder)
-        assert made.code == 0, made.err
-        before = psutil.Process(run.pid).memory_info().rss
-        found = asyncio.run(fuzz(run, folder, tmp_path / "mallory.creds", seconds, seed))
-        status = situ("status", "--json", cwd=folder)
-        assert status.code == 0, status.err
-        (figures,) = status.data["engines"].values()
+def check(tmp_path: Path, seconds: float, seed: int) -> Fuzzed:
+    credentials = tmp_path / "mallory.creds"
+    with deployed(tmp_path / "plant", engine="edge", situ="overlay: {child_grace: 5 s}\n", files=FILES) as at:
+        at.command("client", "add", "mallory", "--out", str(credentials))
+        before = psutil.Process(at.pid).memory_info().rss
+        found = asyncio.run(fuzz(at, credentials, seconds, seed))
+        (figures,) = at.command("status")["engines"].values()
         print(f"{found.sent} sent, {dict(found.answered)}, slowest {found.slowest:.2f} s, {figures['codes']}")
         assert figures["state"] == "running"
-        assert figures["failures"] == {}, (figures["failures"], (folder / ".situ/logs/situ.log").read_text()[-6000:])
-        assert "E705" not in figures["codes"], (folder / ".situ/logs/situ.log").read_text()[-6000:]
+        assert figures["failures"] == {}, (figures["failures"], at.log[-6000:])
+        assert "E705" not in figures["codes"], at.log[-6000:]
         assert figures["restarts"] == 0
-        assert run.stop() == 0
+        assert at.stop() == 0
     assert not found.leaked
     assert found.delivered == list(range(len(found.delivered))), "others are served, in order"
     assert found.delivered
@@ -154,20 +147,13 @@ def check(tmp_path: Path, situ: Situ, seconds: float, seed: int) -> Fuzzed:
     return found
 
 
-@pytest.fixture(scope="module")
-def situ() -> Iterator[Situ]:
-    made = Situ()
-    yield made
-    made.close()
-
-
-def test_for_half_a_minute(tmp_path: Path, situ: Situ) -> None:
-    check(tmp_path, situ, SECONDS, seed=18)
+def test_for_half_a_minute(tmp_path: Path) -> None:
+    check(tmp_path, SECONDS, seed=18)
 
 
 @pytest.mark.soak
-def test_for_ten_minutes(tmp_path: Path, situ: Situ) -> None:
-    found = check(tmp_path, situ, 600, seed=time.time_ns())
+def test_for_ten_minutes(tmp_path: Path) -> None:
+    found = check(tmp_path, 600, seed=time.time_ns())
     third = len(found.memory) // 3
     # What the last third takes more than the second is what leaks: caches are full by then.
     assert max(found.memory[2 * third :]) - max(found.memory[third : 2 * third]) < MOST // 5

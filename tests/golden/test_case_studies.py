@@ -25,7 +25,7 @@ from situ.project.check import check_folder
 from situ.stages.plan import compile_plan
 from tests.case_studies import CONTEXTS, EXAMPLES, VARIANTS, context_of, deployed, folder_of, samples
 from tests.oracles import transformation as reference
-from tests.transformations import ENVELOPE
+from tests.transformations import ENVELOPE, out_of_root
 
 # Specify the transformations, change the format of one type, add an event type.
 AT_MOST = {
@@ -88,7 +88,7 @@ def test_a_deployment_takes_the_samples_in_and_out(study: str, variant: str, tmp
     for each in samples(folder, context, Direction.OUT):
         [sent] = interpretation.decode(_body(each.sent), _origin(ROOT))
         assert isinstance(sent, Row), sent
-        row = interpretation.out_of_root(sent, context.id)
+        row = out_of_root(interpretation, sent, context.id)
         assert isinstance(row, Row), row
         assert (row.type, same(json.loads(row.data), each.expected["data"])) == (each.expected["type"], True)
 

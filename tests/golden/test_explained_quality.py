@@ -14,6 +14,7 @@ from situ.quality.model.costs import LevelCost, PiecewiseCost, read_formula
 from situ.quality.model.declarations import BUILT_IN, Capability, Expectation, Mode, Need, Profile, Quality, Strategy
 from situ.quality.negotiation.feedback import Advice
 from situ.quality.negotiation.inputs_and_effects import Answered, Came, Providing, Registering, Suspending
+from tests.explanations import misfits
 from tests.negotiating import Host, all_relevant, can, expects, need
 
 Golden = Callable[[str, str], None]
@@ -62,7 +63,9 @@ def plant(*expectations: Expectation, strategy: Strategy | None = None) -> Host:
 
 
 def told(host: Host, id: str, *, named: bool = True) -> str:
-    return as_text(explain_expectation(host.state, id, named=named)) + "\n"
+    found = explain_expectation(host.state, id, named=named)
+    assert misfits("situ explain quality EXPECTATION", found.as_json()) == []
+    return as_text(found) + "\n"
 
 
 def test_the_worked_example(golden: Golden) -> None:
@@ -90,11 +93,13 @@ def test_what_is_under_way(golden: Golden) -> None:
 
 
 def of_publisher(host: Host) -> str:
-    return publisher_as_text("plant-P", explain_publisher(host.state, "plant-P")) + "\n"
+    return publisher_as_text(explain_publisher(host.state, "plant-P")) + "\n"
 
 
 def publisher_json(host: Host) -> list[object]:
-    return [each.as_json() for each in explain_publisher(host.state, "plant-P")]
+    found = explain_publisher(host.state, "plant-P").as_json()
+    assert misfits("situ explain quality --publisher CLIENT", found) == []
+    return list(found["profiles"])
 
 
 def test_who_is_declared_and_not_connected(golden: Golden) -> None:
@@ -111,9 +116,7 @@ def test_who_is_declared_and_not_connected(golden: Golden) -> None:
 
 def test_who_is_nobody_and_who_is_not_asked(golden: Golden) -> None:
     host = plant()
-    assert publisher_as_text("nobody", explain_publisher(host.state, "nobody")) == (
-        "nobody tells nothing of what it can do."
-    )
+    assert explain_publisher(host.state, "nobody").profiles == ()
     golden("explained-quality/publisher-unasked.txt", of_publisher(host))
 
 

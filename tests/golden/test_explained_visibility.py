@@ -15,14 +15,14 @@ from situ.model import Deployment
 from situ.project.check import check_folder
 from situ.scopes.stamp_codec import StampPart, write_parts
 from situ.stages.explain_visibility import (
-    EventVisibilityExplanation,
+    VisibilityAnswer,
     about_event,
     explain_row,
-    explanation_as_json,
     explanation_lines,
     of_one_side,
 )
 from situ.stages.visibility import NOBODYS, EventVisibility
+from tests.explanations import misfits
 from tests.project_files import write
 
 SCOPES = """version: 1
@@ -92,10 +92,12 @@ def state(known: EventVisibility, **more: object) -> Row:
     return row
 
 
-def told(row: Row, why: EventVisibilityExplanation) -> str:
-    what, data = about_event(row)
-    as_json = json.dumps(explanation_as_json(data, why), indent=2, ensure_ascii=False)
-    return f"{explanation_lines(what, why)}\n\n{as_json}\n"
+def told(row: Row, why: VisibilityAnswer) -> str:
+    answer = why.about(about_event(row), "acme-remote/notes")
+    found = answer.as_json()
+    assert misfits("situ explain visibility EVENT --to CLIENT/NAME", found) == []
+    assert found.pop("to") == "acme-remote/notes"
+    return f"{explanation_lines(answer)}\n\n{json.dumps(found, indent=2, ensure_ascii=False)}\n"
 
 
 @pytest.fixture
@@ -146,8 +148,9 @@ def test_a_situation_is_explained_by_its_parts(
     why = explain_row(now, row, ANYWHERE, deployment.scopes)
     golden("explained-visibility/situation.txt", told(row, why))
     assert (why.own.visible, why.visible) == (True, False)
-    assert why.held_back_in == ("membership",)
-    row.parts = write_parts([StampPart(part.tags, part.epoch, part.bits, frozenset(why.held_back_in))])
+    assert why.release is not None
+    assert why.release.dimensions == ("membership",)
+    row.parts = write_parts([StampPart(part.tags, part.epoch, part.bits, frozenset(why.release.dimensions))])
     released = explain_row(now, row, ANYWHERE)
     assert released.visible
     assert "released in membership  visible" in told(row, released)

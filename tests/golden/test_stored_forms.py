@@ -5,13 +5,12 @@ A difference here is a change of format. Who means it says in the changelog how 
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable
-from dataclasses import MISSING
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from situ.project.check import check_folder
@@ -44,7 +43,4 @@ def test_messages_have_the_fields_they_had(golden: Golden) -> None:
 
 
 def _fields(kind: Any) -> dict[str, str]:
-    return {
-        each.name: "must be there" if each.default is MISSING and each.default_factory is MISSING else "may be missing"
-        for each in dataclasses.fields(kind)
-    }
+    return {each.name: "must be there" if each.required else "may be missing" for each in msgspec.structs.fields(kind)}
