@@ -11,10 +11,9 @@ import json
 import os
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -23,6 +22,7 @@ from situ.event.lines import decode_line, stored_lines
 from situ.event.message import position
 from situ.event.subjects import BusNames, shard_of
 from situ.lang.catalogue import CHECKPOINT_DAMAGED
+from situ.lang.json_form import StoredForm
 from situ.lang.problems import Location, SituError
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -31,8 +31,7 @@ from situ.lang.problems import Location, SituError
 # deployment, the same clock and the same partitions, whatever changed.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offset:
+class Offset(StoredForm, frozen=True, kw_only=True):
     """The end of a batch: ``seq`` is the last message of the log in it."""
 
     seq: int = 0
@@ -42,16 +41,8 @@ class Offset:
     """How many tasks share the clients; messages are cut within one."""
     clock: int = 0
     """When the end was chosen, in microseconds: the batch knows no other present."""
-    tables: dict[str, str] = field(default_factory=dict)
+    tables: dict[str, str] = msgspec.field(default_factory=dict)
     """Digests of the pull tables the batch reads, by name."""
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: Any) -> Offset:
-        """Raises :class:`msgspec.ValidationError` for what is no offset."""
-        return msgspec.convert(value, cls)
 
 
 def read_offset(checkpoint: Path, batch: int) -> Offset:
@@ -64,7 +55,7 @@ def read_offset(checkpoint: Path, batch: int) -> Offset:
         reason = "it is cut off"
     except OSError as error:
         reason = error.strerror or str(error)
-    except (ValueError, msgspec.ValidationError) as error:
+    except ValueError as error:
         reason = str(error)
     raise SituError(CHECKPOINT_DAMAGED(Location(file=str(file)), reason=reason))
 

@@ -17,7 +17,8 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
@@ -32,6 +33,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from situ.event.failures import is_of_event
 from situ.lang.catalogue import ENGINE_FAILED, NO_SPARK
 from situ.lang.problems import SituError
+from situ.spark.fork_server import forking_python
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # The session. What must hold whatever a user configures: the session's time zone is UTC, because instants are. All
@@ -55,7 +57,7 @@ _DEFAULTS = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     # Workers are forked from a process that has loaded what they need: the first batch does not wait for it.
-    "spark.python.daemon.module": "situ.spark.daemon",
+    "spark.python.daemon.module": "situ.spark.fork_server",
     "spark.driver.memory": "2g",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -67,6 +69,7 @@ CLASS_ARCHIVE = Path(sys.prefix) / "share" / "situ" / "spark-classes.jsa"
 LOST = (Py4JError, PySparkException, OSError)
 """What calls of Spark raise when Java has ended or is ending."""
 
+_PYTHON = "PYSPARK_PYTHON"
 _FIXED = {"spark.sql.session.timeZone": "UTC"}
 
 # Spark asks the JVM for a module that a JRE in a wheel leaves out, and works without it.
@@ -87,16 +90,16 @@ def open_session(
     log: Path | None = None,
 ) -> SparkSession:
     """The session of this process, made if there is none yet. What Java says on its own goes to the log, if given."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     _find_java()
     builder = SparkSession.builder.appName(app).master(master)
     settings = with_class_archive({**_DEFAULTS, **conf, **_FIXED})
     for name, value in settings.items():
         builder = builder.config(name, value)
     try:
-        if log is not None:
-            _open_context({**settings, "spark.app.name": app, "spark.master": master}, log)
-        session = builder.getOrCreate()
+        with _python_of_spark(master):
+            if log is not None:
+                _open_context({**settings, "spark.app.name": app, "spark.master": master}, log)
+            session = builder.getOrCreate()
     except PySparkRuntimeError as error:
         reason = "no Java runtime was found, or it did not start" if _no_java(error) else str(error)
         raise SituError(NO_SPARK(reason=reason)) from error
@@ -131,6 +134,20 @@ def _open_context(settings: Mapping[str, str], log: Path) -> None:
         AccumulatorTCPServer.handle_error = lambda server, request, client: None  # type: ignore[assignment, method-assign]
         gateway = launch_gateway(conf, popen_kwargs=started)  # type: ignore[no-untyped-call]  # Spark's own, untyped
     SparkContext(conf=conf, gateway=gateway)
+
+
+@contextmanager
+def _python_of_spark(master: str) -> Iterator[None]:
+    """Name the Python of its processes to Spark, which looks for it when a session begins; processes that this one
+    starts later are to choose themselves."""
+    if _PYTHON in os.environ:
+        yield
+        return
+    os.environ[_PYTHON] = str(forking_python()) if master.startswith("local") else sys.executable
+    try:
+        yield
+    finally:
+        del os.environ[_PYTHON]
 
 
 def _no_java(error: PySparkRuntimeError) -> bool:
