@@ -1,36 +1,50 @@
-"""The requests for actions of one project, kept as files below ``.situ/actions`` until they are done.
+"""The requests for actions of one project, kept in the database ``.situ/actions/queue.db`` until they are done.
 
-`ActionRequest` is one request, `ActionQueue` the folder: the worker keeps, notes, fails and drops requests there.
-`QueuedAction` and the functions behind it are the same files as commands list them; they need no run.
+`ActionRequest` is one request, `ActionQueue` the database: the worker takes, notes, fails and drops requests there.
+`QueuedAction` and the functions behind it are the same requests as commands list them; they need no run.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from situ.bus.folder_lock import STATE, private_folder
 from situ.lang.problems import Problem
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Files. ``waiting`` holds requests to be done, ``failed`` those that were given up, ``again`` failed ones that somebody
-# wants tried once more, ``tried`` what became so far of those that wait; ``cursor.json`` says how far the root log was
-# read.
+# The database. A request is ``waiting`` to be done, ``failed`` when it was given up, or ``again`` when somebody wants a
+# failed one tried once more. ``log`` says how far the root log was read: requests and how far are written together.
 #
-# A request that waits is written once and removed once, by whoever does it or drops it, and never written in between.
-# Nothing in it is secret: values of the environment are put in when it is done, and kept nowhere.
+# In WAL mode commands read while a run writes, and a commit does not wait for the disk: it survives the death of the
+# process; only if the machine dies may the last ones be lost. Nothing in it is secret: values of the environment are
+# put in when a request is done, and kept nowhere.
 
 ACTIONS = STATE / "actions"
-WAITING, FAILED, AGAIN, TRIED = "waiting", "failed", "again", "tried"
+QUEUE = ACTIONS / "queue.db"
+WAITING, FAILED, AGAIN = "waiting", "failed", "again"
 
 _log = logging.getLogger("situ.host")
 _FORMAT = 1
+_PATIENCE = 30.0  # seconds to wait while another process writes
+_TABLES = """
+CREATE TABLE log (reached INTEGER NOT NULL);
+CREATE TABLE request (
+    key TEXT PRIMARY KEY, state TEXT NOT NULL, pos INTEGER NOT NULL, about TEXT NOT NULL,
+    attempts INTEGER NOT NULL, target TEXT NOT NULL, problem TEXT NOT NULL
+);
+CREATE INDEX request_in_order ON request (state, pos, key);
+"""
+_COLUMNS = "key, pos, about, attempts, target, problem"
 _KEY = re.compile(r"[0-9a-zA-Z][0-9a-zA-Z.-]{0,199}")
 
 
@@ -73,138 +87,122 @@ class ActionRequest:
         said = {} if problem is None else {"code": problem.code.code, "message": problem.message, "hint": problem.hint}
         return replace(self, problem=said, target=target, attempts=attempts)
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "key": self.key,
-            "pos": self.pos,
-            "about": dict(self.about),
-            "attempts": self.attempts,
-            "target": self.target,
-            "problem": dict(self.problem),
-        }
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> ActionRequest:
-        """What :meth:`as_json` gave; KeyError, TypeError or ValueError for what it cannot have given."""
-        if not _KEY.fullmatch(stored["key"]):
-            raise ValueError("its key is none")
-        return cls(
-            key=stored["key"],
-            pos=int(stored["pos"]),
-            about=dict(stored["about"]),
-            attempts=int(stored["attempts"]),
-            target=str(stored["target"]),
-            problem=dict(stored["problem"]),
-        )
-
 
 class ActionQueue:
-    """The folder of the requests of one project."""
+    """The requests of one project. Any thread and any process may use it; OSError if it cannot be read or written."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder / ACTIONS
+        self._file = folder / QUEUE
+        self._lock = Lock()
+        self._opened: sqlite3.Connection | None = None
 
     # ── how far the log was read ──
 
     def reached(self) -> int | None:
         """The last message of the root log whose requests are kept here; None if that is not known."""
-        file = self._folder / "cursor.json"
-        try:
-            stored = json.loads(file.read_text(encoding="utf-8"))
-            if stored["format"] != _FORMAT:
-                raise ValueError(f"its format is {stored['format']}")
-            return int(stored["reached"])
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            _log.warning("%s cannot be read (%s): actions go on behind the end of the log", file, error)
-            return None
+        found = self._read("SELECT reached FROM log")
+        return int(found[0][0]) if found else None
 
     def reach(self, seq: int) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        _write(self._folder / "cursor.json", {"format": _FORMAT, "reached": seq})
+        self.take((), seq)
+
+    def take(self, found: Iterable[ActionRequest], seq: int) -> None:
+        """Requests of the log up to this message; they are there for the next process when this returns."""
+        with self._change() as database:
+            for each in found:
+                _insert(database, "INSERT OR IGNORE", each, WAITING)
+            database.execute("DELETE FROM log")
+            database.execute("INSERT INTO log VALUES (?)", (seq,))
 
     # ── requests ──
 
-    def keep(self, request: ActionRequest, state: str = WAITING) -> None:
-        """It is there for the next process when this returns."""
-        folder = self._folder / state
-        folder.mkdir(parents=True, exist_ok=True)
-        _write(folder / f"{request.key}.json", {"format": _FORMAT, **request.as_json()})
-
     def note(self, request: ActionRequest) -> None:
-        """It still waits, and this became of it so far."""
-        self.keep(request, TRIED)
-
-    def done(self, key: str) -> None:
-        self.drop(key, WAITING)
-        self.drop(key, TRIED)
+        """It still waits, unless somebody dropped it, and this became of it so far."""
+        with self._change() as database:
+            _update(database, request, WAITING)
 
     def fail(self, request: ActionRequest) -> None:
         """It is given up, unless somebody dropped it meanwhile."""
-        self.keep(request, FAILED)
-        if not self.drop(request.key, WAITING):
-            self.drop(request.key, FAILED)
-        self.drop(request.key, TRIED)
+        with self._change() as database:
+            _update(database, request, FAILED)
 
     def again(self, key: str) -> bool:
         """A failed one is to be tried once more, by the run that is there or by the next; False if there is none."""
-        private_folder(self._folder / AGAIN)
-        try:
-            self._file(key, FAILED).replace(self._file(key, AGAIN))
-        except (FileNotFoundError, ValueError):
-            return False
-        return True
+        with self._change() as database:
+            turn = "UPDATE request SET state = ? WHERE key = ? AND state = ?"
+            return database.execute(turn, (AGAIN, key, FAILED)).rowcount > 0
 
     def taken_again(self) -> list[ActionRequest]:
         """Those that are to be tried once more, which wait from now on, in the order of the log."""
-        found = list(self.all(AGAIN))
-        for each in found:
-            self.keep(replace(each, attempts=0))
-            self.drop(each.key, AGAIN)
-            self.drop(each.key, TRIED)
+        if not self.count(AGAIN):
+            return []
+        with self._change() as database:
+            found = [replace(each, attempts=0) for each in _requests(database, AGAIN)]
+            for each in found:
+                _insert(database, "INSERT OR REPLACE", each, WAITING)
         return found
 
     def is_waiting(self, key: str) -> bool:
         """False when somebody dropped it."""
-        return self._file(key, WAITING).exists()
+        return bool(self._read("SELECT 1 FROM request WHERE key = ? AND state = ?", key, WAITING))
 
-    def drop(self, key: str, state: str) -> bool:
+    def drop(self, key: str, state: str = WAITING) -> bool:
         """It is done, or nobody wants it any more; False if it was not there."""
-        try:
-            self._file(key, state).unlink()
-        except (FileNotFoundError, ValueError):
-            return False
-        return True
+        with self._change() as database:
+            return database.execute("DELETE FROM request WHERE key = ? AND state = ?", (key, state)).rowcount > 0
 
     def find(self, key: str) -> tuple[ActionRequest, str] | None:
         """A request and its state."""
-        for state in (FAILED, AGAIN, WAITING):
-            with suppress(FileNotFoundError, ValueError):
-                found = _read(self._file(key, state))
-                return None if found is None else (self._tried(found, state), state)
-        return None
+        found = self._read(f"SELECT {_COLUMNS}, state FROM request WHERE key = ?", key)
+        return (_request(found[0]), str(found[0][-1])) if found else None
 
-    def all(self, state: str) -> Iterator[ActionRequest]:
-        """In the order of the log; what cannot be read is left out, and said."""
-        files = sorted((self._folder / state).glob("*.json"))
-        read = [request for file in files if (request := _read_or_none(file)) is not None]
-        found = [self._tried(each, state) for each in read]
-        yield from sorted(found, key=lambda each: (each.pos, each.key))
+    def all(self, state: str) -> list[ActionRequest]:
+        """In the order of the log."""
+        with self._lock, _as_os_errors(self._file):
+            database = self._open(make=False)
+            return [] if database is None else _requests(database, state)
 
     def count(self, state: str) -> int:
-        folder = self._folder / state
-        return sum(file.suffix == ".json" for file in folder.iterdir()) if folder.is_dir() else 0
+        found = self._read("SELECT count(*) FROM request WHERE state = ?", state)
+        return int(found[0][0]) if found else 0
 
-    def _tried(self, request: ActionRequest, state: str) -> ActionRequest:
-        """With what became of it so far, if it waits."""
-        file = self._file(request.key, TRIED)
-        return request if state != WAITING else _read_or_none(file) or request
+    # ── the database ──
 
-    def _file(self, key: str, state: str) -> Path:
-        if not _KEY.fullmatch(key):
-            raise ValueError("no key")
-        return self._folder / state / f"{key}.json"
+    def _read(self, query: str, *values: str) -> list[tuple[Any, ...]]:
+        with self._lock, _as_os_errors(self._file):
+            database = self._open(make=False)
+            return [] if database is None else database.execute(query, values).fetchall()
+
+    @contextmanager
+    def _change(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, alone."""
+        with self._lock, _as_os_errors(self._file):
+            database = self._open(make=True)
+            assert database is not None
+            with _transaction(database):
+                yield database
+
+    def _open(self, *, make: bool) -> sqlite3.Connection | None:
+        """None if nothing was ever kept. One that cannot be read is said, and put aside by whoever writes."""
+        if self._opened is None:
+            former = _former_files(self._file.parent)
+            if not (make or former or self._file.exists()):
+                return None
+            private_folder(self._file.parent)
+            try:
+                self._opened = _connect(self._file)
+            except sqlite3.OperationalError:
+                raise
+            except sqlite3.DatabaseError as error:
+                _log.warning("%s cannot be read (%s): actions in it are not done", self._file, error)
+                if not make:  # to look at it changes nothing
+                    return None
+                for file in self._file.parent.glob(f"{self._file.name}*"):  # with what SQLite keeps beside it
+                    file.replace(file.with_name(f"damaged-{file.name}"))
+                self._opened = _connect(self._file)
+            for file in former:
+                file.unlink(missing_ok=True)
+        return self._opened
 
 
 def is_key(key: str) -> bool:
@@ -212,27 +210,99 @@ def is_key(key: str) -> bool:
     return _KEY.fullmatch(key) is not None
 
 
-def _write(file: Path, content: Mapping[str, Any]) -> None:
-    new = file.with_suffix(".new")
-    new.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
-    new.replace(file)
-
-
-def _read_or_none(file: Path) -> ActionRequest | None:
-    with suppress(FileNotFoundError):  # it was done meanwhile
-        return _read(file)
-    return None
-
-
-def _read(file: Path) -> ActionRequest | None:
+def _connect(file: Path) -> sqlite3.Connection:
+    os.close(os.open(file, os.O_CREAT | os.O_CLOEXEC, 0o600))  # SQLite gives its other files the same rights
+    database = sqlite3.connect(file, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
     try:
-        stored = json.loads(file.read_text(encoding="utf-8"))
-        if stored["format"] != _FORMAT:
-            raise ValueError(f"its format is {stored['format']}")
-        return ActionRequest.from_json(stored)
-    except (ValueError, KeyError, TypeError) as error:
-        _log.warning("%s cannot be read: %s", file, error)
-        return None
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = NORMAL")
+        with _transaction(database):
+            (version,) = database.execute("PRAGMA user_version").fetchone()
+            if version == 0:
+                for statement in filter(str.strip, _TABLES.split(";")):
+                    database.execute(statement)
+                _take_files_over(database, file.parent)
+                database.execute(f"PRAGMA user_version = {_FORMAT}")
+            elif version != _FORMAT:
+                raise sqlite3.DatabaseError(f"its format is {version}")
+    except sqlite3.Error:
+        database.close()
+        raise
+    return database
+
+
+@contextmanager
+def _transaction(database: sqlite3.Connection) -> Iterator[None]:
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        database.execute("ROLLBACK")
+        raise
+    database.execute("COMMIT")
+
+
+@contextmanager
+def _as_os_errors(file: Path) -> Iterator[None]:
+    """A full disk and a database that somebody holds are troubles of the system, as with any file."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise OSError(f"{file}: {error}") from error
+
+
+def _insert(database: sqlite3.Connection, how: str, request: ActionRequest, state: str) -> None:
+    about, problem = (json.dumps(dict(each), ensure_ascii=False) for each in (request.about, request.problem))
+    row = (request.key, state, request.pos, about, request.attempts, request.target, problem)
+    database.execute(f"{how} INTO request VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+
+
+def _update(database: sqlite3.Connection, request: ActionRequest, state: str) -> None:
+    """What became of one that waits."""
+    problem = json.dumps(dict(request.problem), ensure_ascii=False)
+    database.execute(
+        "UPDATE request SET state = ?, attempts = ?, target = ?, problem = ? WHERE key = ? AND state = ?",
+        (state, request.attempts, request.target, problem, request.key, WAITING),
+    )
+
+
+def _requests(database: sqlite3.Connection, state: str) -> list[ActionRequest]:
+    ordered = f"SELECT {_COLUMNS} FROM request WHERE state = ? ORDER BY pos, key"
+    return [_request(row) for row in database.execute(ordered, (state,))]
+
+
+def _request(row: tuple[Any, ...]) -> ActionRequest:
+    key, pos, about, attempts, target, problem, *_ = row
+    return ActionRequest(
+        key=key, pos=pos, about=json.loads(about), attempts=attempts, target=target, problem=json.loads(problem)
+    )
+
+
+# A release before this one kept a file for each request: ``waiting/<key>.json`` and so on, ``tried/<key>.json`` for
+# what became so far of one that waits, ``cursor.json`` for how far the log was read. They are read into a new database,
+# and removed when that is kept.
+
+
+def _former_files(folder: Path) -> list[Path]:
+    return [*folder.glob("*/*.json"), *folder.glob("cursor.json")]
+
+
+def _take_files_over(database: sqlite3.Connection, folder: Path) -> None:
+    files = sorted(_former_files(folder), key=lambda file: (file.parent.name == "tried", file))
+    for file in files:
+        try:
+            stored = json.loads(file.read_text(encoding="utf-8"))
+            if file.name == "cursor.json":
+                database.execute("INSERT INTO log VALUES (?)", (int(stored["reached"]),))
+                continue
+            request = ActionRequest(**{name: stored[name] for name in _COLUMNS.split(", ")})
+        except (ValueError, KeyError, TypeError) as error:
+            _log.warning("%s cannot be read: %s", file, error)
+            continue
+        if file.parent.name in _STATES:
+            _insert(database, "INSERT OR REPLACE", request, file.parent.name)
+        else:
+            _update(database, request, WAITING)
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

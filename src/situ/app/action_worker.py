@@ -21,8 +21,9 @@ from typing import Any
 
 import msgspec
 
-from situ.app.action_queue import FAILED, TRIED, WAITING, ActionQueue, ActionRequest, is_key
+from situ.app.action_queue import WAITING, ActionQueue, ActionRequest, is_key
 from situ.app.webhook import WebhookResponse, host_of, send_request
+from situ.bus.event_loop import end
 from situ.bus.failure_log import InternalErrors
 from situ.bus.folder_lock import private_folder
 from situ.bus.interface import Bus
@@ -323,13 +324,10 @@ class ActionWorker:
     def _left(self) -> list[ActionRequest]:
         self._log.mend()
         self._asked.taken_again()
-        failed = {each.key for each in self._asked.all(FAILED)}
-        for key in failed:  # one that was just given up may be in both places
-            self._asked.done(key)
-        left = list(self._asked.all(WAITING))
+        left = self._asked.all(WAITING)
         logged = self._log.holds(each.key for each in left if each.verb == "log")
         for key in logged:
-            self._asked.done(key)
+            self._asked.drop(key)
         return [each for each in left if each.key not in logged]
 
     async def run(self) -> None:
@@ -347,9 +345,7 @@ class ActionWorker:
                 await asyncio.sleep(self._manner.glance)
         finally:
             tasks = [line.task for line in self._lines.values() if line.task is not None]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end(tasks)
 
     # ── taking ──
 
@@ -385,9 +381,7 @@ class ActionWorker:
 
     def _keep(self, found: Iterable[ActionRequest], reached: int) -> None:
         """Only what is kept here counts as read, and nothing is done before it is."""
-        for each in found:
-            self._asked.keep(each)
-        self._asked.reach(reached)
+        self._asked.take(found, reached)
         self._reached = reached
 
     def _put(self, found: Iterable[ActionRequest]) -> None:
@@ -429,7 +423,7 @@ class ActionWorker:
             attempt += 1
             problem, again, target = await self._attempt(request)
             if problem is None:
-                await asyncio.to_thread(self._asked.done, request.key)
+                await asyncio.to_thread(self._asked.drop, request.key)
                 self.counts.done += 1
                 return
             request = request.tried(problem, target, attempt)
@@ -442,7 +436,6 @@ class ActionWorker:
                 log.warning("%s %s It is tried again. (%s)", problem.code.code, problem.message, request.key)
             await asyncio.to_thread(self._asked.note, request)
             await asyncio.sleep(self._manner.before(attempt + 1))
-        await asyncio.to_thread(self._asked.drop, request.key, TRIED)
 
     async def _attempt(self, request: ActionRequest) -> tuple[Problem | None, bool, str]:
         """Why it was not done, whether another attempt may do, and where it went to."""

@@ -14,10 +14,11 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any
+
+import msgspec
 
 from situ.app.action_worker import ActionWorker
 from situ.app.admission import admitted_principals, serve_admissions
@@ -26,6 +27,7 @@ from situ.app.metrics import MetricsReporter
 from situ.app.takeover import take_over
 from situ.bus.address import Address, resolve_address
 from situ.bus.embedded_server import EmbeddedServer
+from situ.bus.event_loop import end
 from situ.bus.folder_lock import FolderLock
 from situ.bus.nats import NatsBus, open_bus
 from situ.edge.engine import EdgeEngine
@@ -48,6 +50,7 @@ log = logging.getLogger("situ.host")
 _PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
 _WELL = 60.0  # an engine that ran so long is well again, and the next pause is a short one
 _LOOK = 0.2
+_TIDYING = 2.0  # seconds that work gets to end in order, before it is cancelled again
 _OF_BUS = re.compile(r"\bB1\d\d\b")
 
 
@@ -64,9 +67,7 @@ async def supervise(
         for each in done:
             each.result()
     finally:
-        for each in works:
-            each.cancel()
-        await asyncio.gather(*works, return_exceptions=True)
+        await end(works, again=_TIDYING)
 
 
 async def _supervise(engine: Engine, bus: NatsBus, pulse: MetricsReporter) -> None:
@@ -140,7 +141,7 @@ class RunProcess:
     @property
     def figures(self) -> RunMetrics:
         """The last look at the run, at most a second old."""
-        return replace(self._pulse.figures, at=time.time_ns() // 1000)
+        return msgspec.structs.replace(self._pulse.figures, at=time.time_ns() // 1000)
 
     async def ended(self) -> None:
         """Wait until the engine cannot go on; raises why."""
@@ -278,9 +279,5 @@ def _begin(stack: AsyncExitStack, work: Any) -> asyncio.Task[None]:
     """Work that goes on until the run goes down."""
     task: asyncio.Task[None] = asyncio.create_task(work)
 
-    async def end() -> None:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-    stack.push_async_callback(end)
+    stack.push_async_callback(end, [task], again=_TIDYING)
     return task

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from situ.app.engines import OnMeasured
 from situ.bus.address import Address
+from situ.bus.event_loop import end
 from situ.bus.failure_log import InternalErrors
 from situ.bus.folder_lock import STATE
 from situ.bus.interface import Bus
@@ -121,10 +122,7 @@ class SparkHost:
             raise SituError(ENGINE_FAILED(engine=self.name, reason=reason, remedy=remedy)) from error
 
     async def stop(self) -> None:
-        for task in (self._reporting, self._telling):
-            if task is not None:
-                task.cancel()
-                await asyncio.wait({task})
+        await end((self._reporting, self._telling))
         await self._alive.aclose()
         await asyncio.to_thread(self._stop)
 

@@ -15,7 +15,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from situ.bus.folder_lock import CREDENTIALS, read_lock
 from situ.lang.catalogue import CREDENTIALS_UNUSABLE, NO_BUS
@@ -59,8 +60,7 @@ class Address:
 
     @classmethod
     def from_json(cls, text: str) -> Address:
-        fields: dict[str, Any] = json.loads(text)
-        return cls(**{**fields, "servers": tuple(fields["servers"])})
+        return msgspec.json.decode(text, type=cls)
 
     def token(self) -> str | None:
         """The secret itself, read now; None if none is needed."""

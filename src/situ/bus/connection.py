@@ -23,6 +23,7 @@ from nats.aio.subscription import Subscription
 
 from situ.bus.address import Address
 from situ.bus.credentials import admission
+from situ.bus.event_loop import end
 from situ.lang.catalogue import BUS_FAILED, BUS_FORBIDS, BUS_REFUSES, BUS_UNREACHABLE, NO_ANSWER, NO_LISTENER
 from situ.lang.problems import SituError
 from situ.protocol.permissions import inbox_of
@@ -352,9 +353,7 @@ class NatsConnection:
 
     async def close(self) -> None:
         self._closing = True
-        if self._keeper is not None:
-            self._keeper.cancel()
-            await asyncio.gather(self._keeper, return_exceptions=True)
+        await end([self._keeper])
         client, self._client = self._client, None
         self._up.clear()
         if client is not None:

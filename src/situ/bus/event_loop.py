@@ -14,17 +14,21 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 # A task that is cancelled in the very moment in which what it waits for happens may go on as if nothing had been said:
-# the cancellation is repeated until the task is done.
+# until Python 3.12 `asyncio.wait_for`, by which the client of the bus waits for answers, forgets it. So the
+# cancellation is repeated until the task is done.
 _SAY_AGAIN = 0.1
 
 
-async def end(tasks: Iterable[asyncio.Task[Any] | None]) -> None:
-    """Cancel these tasks until they are done; what they raise is theirs."""
+async def end(tasks: Iterable[asyncio.Task[Any] | None], *, again: float = _SAY_AGAIN) -> None:
+    """Cancel these tasks until they are done; what they raise is theirs.
+
+    ``again`` is how many seconds they get to tidy up before they are cancelled again.
+    """
     left = {task for task in tasks if task is not None and not task.done()}
     while left:
         for task in left:
             task.cancel()
-        done, left = await asyncio.wait(left, timeout=_SAY_AGAIN)
+        done, left = await asyncio.wait(left, timeout=again)
         for task in done:
             if not task.cancelled():
                 task.exception()

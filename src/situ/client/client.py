@@ -14,7 +14,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from situ.bus.event_loop import end
 from situ.bus.interface import Bus
@@ -45,7 +45,9 @@ from situ.protocol.messages import (
     SubAck,
 )
 from situ.protocol.wire import error_from_nack
-from situ.scopes.operations import JoinScope, LeaveScope, Operation, operation_as_json, operation_from_json
+
+if TYPE_CHECKING:
+    from situ.scopes.operations import Operation
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Status: the connection of a client, its queue, what flows to it.
@@ -159,6 +161,8 @@ class ScopeChanges:
 
     async def change(self, operation: Operation, epoch: int | None) -> ScopeChangeReceipt:
         """Have scopes changed; what the registry refuses is raised."""
+        from situ.scopes.operations import operation_as_json
+
         req = self._session.request()
         installing = self._awaited[req] = Installation()
         try:
@@ -289,12 +293,16 @@ class Client:
         ``epoch`` is the one that this was decided in: V015 if scopes have changed since. What is so already is no
         change.
         """
+        from situ.scopes.operations import JoinScope
+
         return await self.change_scopes(JoinScope(member=member, scope=scope, dimension=dimension), epoch=epoch)
 
     async def leave_scope(
         self, member: str, scope: str, dimension: str, *, epoch: int | None = None
     ) -> ScopeChangeReceipt:
         """Let a client or a scope be directly in a scope no more; a client may leave by itself."""
+        from situ.scopes.operations import LeaveScope
+
         return await self.change_scopes(LeaveScope(member=member, scope=scope, dimension=dimension), epoch=epoch)
 
     async def change_scopes(
@@ -306,6 +314,8 @@ class Client:
         ``{"do": "filter", "dimension": "place", "scope": "north", "side": "output", "text": "speed > 30"}``.
         """
         if isinstance(operation, Mapping):
+            from situ.scopes.operations import operation_from_json
+
             operation = operation_from_json(operation)
         return await self._rescoping.change(operation, epoch)
 

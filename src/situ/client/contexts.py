@@ -10,7 +10,6 @@ from typing import Any
 
 from situ.client.declarations import Installation
 from situ.client.session import Session
-from situ.contexts.decorators import declared_contexts
 from situ.lang.catalogue import NOT_AVAILABLE, NOT_INSTALLED
 from situ.lang.documents import MappingNode as Fields
 from situ.lang.documents import parse_yaml
@@ -95,6 +94,8 @@ def text_of(id: str, definition: Any) -> str:
         return text if named else f"context: {id}\n{text}"
     if isinstance(definition, Mapping):
         return json.dumps({"context": id, **definition}, ensure_ascii=False)
+    from situ.contexts.decorators import declared_contexts  # with expressions and types, which no other client needs
+
     members = definition if isinstance(definition, Iterable) and not isinstance(definition, type) else (definition,)
     found = [each for each in declared_contexts(*members) if each["context"] == id]
     if not found:

@@ -21,7 +21,6 @@ from situ.bus.interface import Bus, Consumption
 from situ.client.state_files import DoneEvents, SeenFile
 from situ.lang.catalogue import BUS_UNREACHABLE, NO_ANSWER
 from situ.lang.problems import SituError, nearest
-from situ.lang.types.table import CLOSED, SITUATION
 from situ.protocol.dedup_window import DedupWindow
 from situ.protocol.messages import HistoryAck
 
@@ -141,6 +140,8 @@ class Situation:
     @classmethod
     def of(cls, event: Event) -> Situation:
         """The situation that an event of type ``situ.situation`` tells of; ValueError for other events."""
+        from situ.lang.types.table import CLOSED, SITUATION  # with all types, which a client knows by name only
+
         if not event.type.startswith(SITUATION.name):
             raise ValueError(f"an event of type {event.type} tells of no situation")
         data = event.data

@@ -19,11 +19,10 @@ from situ.client.declarations import AdvertisementHandle, Installation, Scopes, 
 from situ.client.publish_queue import PublishQueue, Receipt
 from situ.client.session import Session
 from situ.client.state_files import ClientFiles
-from situ.event.cloudevents import print_percent
 from situ.event.envelope import own_source
+from situ.event.row import print_percent
 from situ.lang.catalogue import NO_SUCH_DECLARATION, NOT_AVAILABLE
 from situ.lang.problems import SituError
-from situ.lang.types.table import SITUATION
 from situ.protocol.messages import (
     AdAck,
     Advertise,
@@ -53,6 +52,8 @@ def listener_target(what: str) -> tuple[tuple[str, ...], str | None]:
 
     What a policy finds are situations.
     """
+    from situ.lang.types.table import SITUATION  # with all types, which a client knows by name only
+
     if (policy := _POLICY.fullmatch(what.strip())) is not None:
         return (SITUATION.name,), f"policy = '{policy[1]}'"
     types = types_in(what)

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from situ.lang.catalogue import NOT_A_DRAFT
 from situ.lang.documents import parse_yaml, to_data
 from situ.lang.problems import Problem, SituError
@@ -44,6 +42,8 @@ class ProfileDraft:
 
 
 def write_file(path: str | os.PathLike[str], content: Body) -> None:
+    import yaml
+
     text = yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True, width=112)
     Path(path).write_text(text, encoding="utf-8")
 
