@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -22,14 +22,14 @@ from situ.cli.exits import CommandError, Exit
 from situ.cli.output import Output
 from situ.cli.project import LiveRun, bus_of, find_run
 from situ.client.state_files import state_folder
-from situ.contexts.model import ROOT
 from situ.event.message import Message
 from situ.event.subjects import BusNames
 from situ.lang.catalogue import NOT_A_CLIENT, TYPE_NOT_AVAILABLE, UNKNOWN_EVENT_TYPE
 from situ.lang.problems import Problem, SituError, nearest
 from situ.protocol.wire import problem_from_wire
-from situ.registry import open_registry
-from situ.registry.snapshots import fetch_deployment
+from situ.registry.lookup import admitted_names
+from situ.registry.snapshots import fetch_client_names, fetch_deployment
+from situ.routing.model import ROOT
 from situ.settings import Settings
 
 if TYPE_CHECKING:
@@ -113,12 +113,11 @@ async def _check_spelling(live: LiveRun, name: str) -> None:
     if name in before:
         return
     async with bus_of(live, "client") as bus:
-        deployment = await fetch_deployment(bus)
+        declared = await fetch_client_names(bus)
         connected = [entry.key for entry in await bus.entries(BusNames(bus.zone).clients)]
-    known = {*_declared(deployment), *connected, *(each for each in before if not each.startswith(_PASSING))}
+    known = {*declared, *connected, *(each for each in before if not each.startswith(_PASSING))}
     if name not in known:
-        with open_registry(live.path, live.settings) as registry:
-            known |= {each.name for each in registry.principals.list()}
+        known |= admitted_names(live.path, live.settings)
     if name not in known and (close := tuple(each for each in nearest(name, sorted(known)) if _is_slip(name, each))):
         raise CommandError(Exit.NO, NOT_A_CLIENT(name=name, nearest=close))
 
@@ -126,13 +125,6 @@ async def _check_spelling(live: LiveRun, name: str) -> None:
 def _is_slip(name: str, known: str) -> bool:
     """Whether the two are the same but for a letter or two: one too much, one too few, two in the wrong order."""
     return SequenceMatcher(None, name.casefold(), known.casefold()).ratio() >= _ALIKE
-
-
-def _declared(deployment: Deployment) -> Iterator[str]:
-    yield from deployment.clients
-    yield from (each.client for each in deployment.advertisements.values())
-    yield from (each.client for each in deployment.subscriptions.values())
-    yield from deployment.scopes.clients
 
 
 def _with_context(problem: Problem, types: Iterable[str], terms: str, deployment: Deployment) -> Problem:

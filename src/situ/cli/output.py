@@ -155,10 +155,10 @@ def _write(stream: TextIO, text: str) -> None:
     try:
         stream.write(text)
         stream.flush()
-    except BrokenPipeError:
+    except OSError as error:
         # What is still in the buffer goes nowhere, or closing the stream would complain a second time.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, "output") from None
+        if not isinstance(error, BrokenPipeError):
+            raise OSError(error.errno, error.strerror, "output") from None

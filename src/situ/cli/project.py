@@ -24,7 +24,7 @@ from situ.project.state_folder import edited_files
 if TYPE_CHECKING:
     from situ.bus.nats import NatsBus
     from situ.cli.output import Output
-    from situ.lang.expr.definitions import Function
+    from situ.lang.expr.definitions import DefinedFunction
     from situ.model import Deployment
     from situ.project.check import LoadedProject
     from situ.settings import Settings
@@ -71,7 +71,7 @@ def find_named_tests(opened: LoadedProject, names: Sequence[str]) -> list[str]:
         raise
 
 
-def open_functions(project: Path | None) -> Mapping[str, Function]:
+def open_functions(project: Path | None) -> Mapping[str, DefinedFunction]:
     """The functions of the project; none where there is no project and none was named."""
     try:
         return open_project(project).deployment.functions

@@ -5,11 +5,12 @@ checked, the copies of deployments on the bus, which engines are alive and what 
 reports of itself. It reads declarations with the loaders of their parts. It must not know routers, engines, clients or
 commands.
 
-Front door: the names below (Registry, open_registry, Applied, Declared, Object, Key, Kind, KINDS, Version, Recorded,
-Principals, Admitted, current_user), `snapshots` (fetch_deployment, publish_deployment, watch_deployments,
-restore_deployments, keep_published, engine_alive, report_adopted, wait_adopted, fetch_scopes), `run_metrics`
-(RunMetrics, decode_metrics, detection_metrics), `past_scopes` (learn_epochs, learn_stored), `object_files`
-(declared_in, as_yaml), `objects` (key_of), `changes` (why_suspended), `store` (Epoch).
+Front door: the names below (Registry, open_registry, Applied, DeclarationOutcome, Object, Key, Kind, KINDS, Version,
+Recorded, Principals, Admitted, current_user), `snapshots` (fetch_deployment, fetch_client_names, publish_deployment,
+watch_deployments, restore_deployments, keep_published, engine_alive, report_adopted, wait_adopted, fetch_scopes),
+`run_metrics` (RunMetrics, decode_metrics, detection_metrics), `past_scopes` (learn_epochs, learn_stored),
+`object_files` (declared_in, as_yaml), `objects` (key_of), `changes` (why_suspended), `store` (Epoch), `lookup`
+(suspended_names, admitted_names: names without opening the registry).
 """
 
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from situ.registry.objects import Key as Key
     from situ.registry.objects import Object as Object
     from situ.registry.registry import Applied as Applied
-    from situ.registry.registry import Declared as Declared
+    from situ.registry.registry import DeclarationOutcome as DeclarationOutcome
     from situ.registry.registry import Registry as Registry
     from situ.registry.registry import current_user as current_user
     from situ.registry.registry import open_registry as open_registry
@@ -33,7 +34,7 @@ _PLACES = {
     "KINDS": "situ.model.kinds",
     "Admitted": "situ.registry.store",
     "Applied": "situ.registry.registry",
-    "Declared": "situ.registry.registry",
+    "DeclarationOutcome": "situ.registry.registry",
     "Key": "situ.registry.objects",
     "Kind": "situ.model.kinds",
     "Object": "situ.registry.objects",

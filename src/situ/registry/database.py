@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
     BigInteger,
@@ -40,6 +40,10 @@ from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError,
 from situ.bus.folder_lock import private_folder
 from situ.lang.catalogue import REGISTRY_BUSY, REGISTRY_NEWER, REGISTRY_UNREACHABLE
 from situ.lang.problems import SituError
+from situ.registry.lookup import FILE, FORMATS, PATIENCE
+
+if TYPE_CHECKING:
+    from situ.settings import Settings
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Tables, as this release knows them; :mod:`situ.registry.migrations` makes them.
@@ -158,9 +162,6 @@ PRINCIPAL = Table(
 # Runs inside a transaction of the caller that no other opener can be in at the same time. A database of a newer release
 # is refused. Alembic is imported only when there is something to migrate.
 
-FORMATS = ("0001", "0002", "0003", "0004", "0005")
-"""The migrations there are, oldest first; the last one makes the tables of this release."""
-
 _VERSION = Table("registry_format", MetaData(), Column("version_num", String(32)))
 
 
@@ -197,9 +198,6 @@ def upgrade(connection: Connection, to: str = FORMATS[-1]) -> None:
 # Connections: SQLite in the project's own folder, or PostgreSQL. One writer at a time.
 #
 # Owns transactions, waiting for other writers, and what a database that does not answer is called.
-
-PATIENCE = 5.0
-"""How long, in seconds, another writer is waited for, and a server that does not answer."""
 
 _WRITES = "situ_writes"
 _LOCK = 0x5349_5455  # any number will do, as long as every writer takes the same
@@ -244,6 +242,24 @@ class Database:
     def _explained(self) -> Iterator[None]:
         with explained(self._place, self._patience):
             yield
+
+
+def open_database(folder: Path, settings: Settings, patience: float = PATIENCE) -> Database:
+    """The database that ``registry:`` in situ.yaml names."""
+    address = settings.registry.value
+    if address == "embedded":
+        return open_sqlite(folder / FILE, patience=patience)
+    return open_postgresql(address, patience=patience)
+
+
+def ask_database(folder: Path, settings: Settings, question: str, patience: float) -> list[tuple[str, ...]]:
+    """The rows that answer a question in SQL."""
+    database = open_database(folder, settings, patience)
+    try:
+        with database.reading() as connection:
+            return [tuple(row) for row in connection.execute(text(question))]
+    finally:
+        database.close()
 
 
 def open_sqlite(file: Path, *, patience: float = PATIENCE) -> Database:

@@ -21,7 +21,7 @@ from situ.contexts.table import Contexts
 from situ.contexts.versions import descends
 from situ.lang.catalogue import CONTEXT_IN_USE, DECLARES_OTHER, OTHER_ORIGIN, POLICY_STOPPED
 from situ.lang.documents import Document, Reader
-from situ.lang.expr.definitions import Function, load_functions
+from situ.lang.expr.definitions import DefinedFunction, load_functions
 from situ.lang.expr.faults import NO_FAULTS, Faults, find_faults
 from situ.lang.problems import Location, Problem, Problems, SituError
 from situ.lang.types.resolve import load_types
@@ -31,7 +31,6 @@ from situ.model.kinds import ALONE, BELOW_CLIENT, CLIENT_KINDS, KINDS, things_in
 from situ.policies.actions.load import load_actions
 from situ.policies.actions.model import DeclaredActions
 from situ.policies.check.interactions import check_interactions
-from situ.policies.language.parse import parse_policy
 from situ.policies.load import PolicyFile, check_names, load_policies, name_of, policies_as_json, policies_from_json
 from situ.policies.ontology.load import load_ontology, ontology_as_file
 from situ.policies.source_coverage import check_sources
@@ -278,7 +277,9 @@ def _changed_contexts(old: Deployment, new: Deployment) -> Iterator[str]:
             yield id
 
 
-def _changed_functions(old: Mapping[str, Function], new: Mapping[str, Function], names: set[str]) -> set[str]:
+def _changed_functions(
+    old: Mapping[str, DefinedFunction], new: Mapping[str, DefinedFunction], names: set[str]
+) -> set[str]:
     """Those written otherwise than before, and those that mention what changed."""
     if old is new and not names:
         return set()
@@ -294,7 +295,7 @@ def _changed_functions(old: Mapping[str, Function], new: Mapping[str, Function],
         changed |= found
 
 
-def _written(function: Function | None) -> Any:
+def _written(function: DefinedFunction | None) -> Any:
     return None if function is None else (function.signature, function.text)
 
 
@@ -524,7 +525,7 @@ def _contexts(
     base: Deployment,
     removed: Collection[str],
     added: Documents,
-    parts: tuple[Types, Mapping[str, Function], Mapping[str, Source]],
+    parts: tuple[Types, Mapping[str, DefinedFunction], Mapping[str, Source]],
     faults: Faults,
     problems: Problems,
 ) -> Contexts:
@@ -601,6 +602,8 @@ def _judged(deployment: Deployment) -> Iterator[Problem]:
 
 
 def _policy_files(document: Document, problems: Problems) -> Iterator[PolicyFile]:
+    from situ.policies.language.parse import parse_policy
+
     fields = Reader(problems).document(document, optional=("policies",))
     for key, node in fields.entries("policies") if fields is not None else ():
         text = Reader(problems).scalar(node)

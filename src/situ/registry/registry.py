@@ -39,7 +39,8 @@ from situ.registry.admin_changes import (
     propose_suspended,
 )
 from situ.registry.changes import Declaration, propose_clients, propose_scopes, propose_shapes
-from situ.registry.database import PATIENCE, Database, open_postgresql, open_sqlite
+from situ.registry.database import Database, open_database
+from situ.registry.lookup import PATIENCE
 from situ.registry.object_files import Written
 from situ.registry.objects import (
     SCOPES_KEY,
@@ -198,7 +199,7 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
+class DeclarationOutcome:
     """What came of clients' declarations: the deployment in force, and what is to say about single ones."""
 
     deployment: Deployment
@@ -348,7 +349,7 @@ class Registry:
         withdraw: Iterable[Declaration] = (),
         who: str,
         reason: str = "",
-    ) -> Declared:
+    ) -> DeclarationOutcome:
         """What clients declare and withdraw themselves, of any number of clients, as one version.
 
         Each is judged by itself and refused by itself. What is declared the same already is no change, whoever
@@ -361,9 +362,9 @@ class Registry:
             return judged.proposal, judged.said
 
         _, new, said = self._change(propose, who, reason)
-        return Declared(deployment=new.deployment, problems=MappingProxyType(dict(said)))
+        return DeclarationOutcome(deployment=new.deployment, problems=MappingProxyType(dict(said)))
 
-    def withdraw(self, withdrawn: Iterable[Declaration], *, who: str, reason: str = "") -> Declared:
+    def withdraw(self, withdrawn: Iterable[Declaration], *, who: str, reason: str = "") -> DeclarationOutcome:
         """What clients no longer declare; what is not there any more is no change."""
         return self.declare((), withdraw=withdrawn, who=who, reason=reason)
 
@@ -505,9 +506,7 @@ def _difference(old: State, new: State) -> tuple[DeploymentChange, ...]:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Where the registry of a project is, and opening it.
-
-FILE = Path(".situ") / "registry.db"
+# Opening the registry of a project.
 
 
 def open_registry(folder: Path, settings: Settings, *, patience: float = PATIENCE) -> Registry:
@@ -516,12 +515,7 @@ def open_registry(folder: Path, settings: Settings, *, patience: float = PATIENC
     Waits for other writers and servers, here and later, for ``patience`` seconds. :class:`SituError` with D104 if it
     is locked for longer, D105 if it does not answer, D106 if a newer release wrote it.
     """
-    address = settings.registry.value
-    embedded = address == "embedded"
-    database = (
-        open_sqlite(folder / FILE, patience=patience) if embedded else open_postgresql(address, patience=patience)
-    )
-    return Registry(database)
+    return Registry(open_database(folder, settings, patience))
 
 
 def current_user() -> str:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+from situ.lang.json_form import plain
 
 if TYPE_CHECKING:
     from situ.model import Deployment
@@ -29,8 +30,7 @@ _SHOWN = 200  # policies, and push sources, that go to the bus every second
 _ODD = 20  # tests that failed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyMetrics:
+class PolicyMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """Of one policy. Instants are in microseconds since 1970."""
 
     state: str = POLICY_RUNNING
@@ -47,8 +47,7 @@ class PolicyMetrics:
     late: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PushSourceMetrics:
+class PushSourceMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """Of one push source that policies listen to."""
 
     events: int = 0
@@ -64,8 +63,7 @@ class PushSourceMetrics:
     """One of these."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedTest:
+class FailedTest(msgspec.Struct, frozen=True, kw_only=True):
     """A test of policies that failed on values."""
 
     test: str
@@ -73,8 +71,7 @@ class FailedTest:
     sample: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DetectionMetrics:
+class DetectionMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """Of all policies. ``late`` are events that came too late for a policy at least."""
 
     running: int = 0
@@ -84,8 +81,8 @@ class DetectionMetrics:
     opened: int = 0
     detections: int = 0
     late: int = 0
-    policies: Mapping[str, PolicyMetrics] = field(default_factory=dict)
-    push: Mapping[str, PushSourceMetrics] = field(default_factory=dict)
+    policies: Mapping[str, PolicyMetrics] = msgspec.field(default_factory=dict)
+    push: Mapping[str, PushSourceMetrics] = msgspec.field(default_factory=dict)
     failures: tuple[FailedTest, ...] = ()
 
     def __bool__(self) -> bool:
@@ -99,15 +96,9 @@ class DetectionMetrics:
             key=lambda item: (item[1].state == POLICY_RUNNING, -item[1].opened, -item[1].late, item[0]),
         )
         push = sorted(self.push.items(), key=lambda item: (-item[1].events, item[0]))
-        return replace(self, policies=dict(policies[:_SHOWN]), push=dict(push[:_SHOWN]), failures=self.failures[:_ODD])
-
-    @classmethod
-    def from_json(cls, value: Any) -> DetectionMetrics:
-        """What ``asdict`` gave; ValueError if it cannot have."""
-        try:
-            return msgspec.convert(value, cls)
-        except msgspec.ValidationError as error:
-            raise ValueError(str(error)) from None
+        return msgspec.structs.replace(
+            self, policies=dict(policies[:_SHOWN]), push=dict(push[:_SHOWN]), failures=self.failures[:_ODD]
+        )
 
 
 def detection_metrics(deployment: Deployment, watched: DetectionStatus, now: int) -> DetectionMetrics:
@@ -150,7 +141,7 @@ def _policies(deployment: Deployment, watched: DetectionStatus, now: int) -> dic
         )
         if name in deployment.stopped:
             reasons = "; ".join(f"{each.code.code} {each.message}" for each in deployment.stopped[name].reasons)
-            figures = replace(figures, state=POLICY_STOPPED, reason=reasons)
+            figures = msgspec.structs.replace(figures, state=POLICY_STOPPED, reason=reasons)
         found[name] = figures
     return found
 
@@ -190,8 +181,7 @@ METRICS_PREFIX = "figures."
 _WINDOW = 5.0  # seconds over which rates are taken
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunMetrics:
+class RunMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """One look at a run. Instants are in microseconds since 1970, sizes in bytes."""
 
     engine: str
@@ -214,28 +204,28 @@ class RunMetrics:
     restarts: int = 0
     clients: int = 0
     """Clients that are connected."""
-    types: Mapping[str, int] = field(default_factory=dict)
+    types: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Events accepted, by type."""
-    subscriptions: Mapping[str, int] = field(default_factory=dict)
+    subscriptions: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Events delivered, by subscription."""
-    codes: Mapping[str, int] = field(default_factory=dict)
+    codes: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Dead letters, by code."""
-    origins: Mapping[str, int] = field(default_factory=dict)
+    origins: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Events accepted that came in other terms than root's, as `TYPE CONTEXT`."""
-    terms: Mapping[str, str] = field(default_factory=dict)
+    terms: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The contexts of those of the subscriptions that are in other terms than root's."""
-    originals: Mapping[str, int] = field(default_factory=dict)
+    originals: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Events that those of their own context got as they were sent, by context."""
-    converted: Mapping[str, int] = field(default_factory=dict)
+    converted: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Events put in the terms of a context, by context: each once, however many get it."""
-    dropped: Mapping[str, int] = field(default_factory=dict)
+    dropped: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Events that subscriptions did not want to get although they match, as `SUBSCRIPTION REASON`."""
-    failures: Mapping[str, int] = field(default_factory=dict)
+    failures: Mapping[str, int] = msgspec.field(default_factory=dict)
     """What failed in a way that nobody foresaw and is no event of a client, by what it was; the log has how."""
-    refused: Mapping[str, int] = field(default_factory=dict)
+    refused: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Messages of clients that the router refused or reported, by code."""
-    memory: Mapping[str, int] = field(default_factory=dict)
-    situations: DetectionMetrics = field(default_factory=DetectionMetrics)
+    memory: Mapping[str, int] = msgspec.field(default_factory=dict)
+    situations: DetectionMetrics = DetectionMetrics()
     """How policies are, if there are some."""
 
     @property
@@ -244,13 +234,14 @@ class RunMetrics:
         return max(self.at - self.started, 0) / 1e6
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        found: dict[str, Any] = plain(self)
+        return found
 
     def encode(self) -> bytes:
         """For the bus: of long lists only the names with the highest counts."""
         subscriptions = _highest(self.subscriptions)
         terms = {name: context for name, context in self.terms.items() if name in subscriptions}
-        short = replace(
+        short = msgspec.structs.replace(
             self,
             types=_highest(self.types),
             origins=_highest(self.origins),
@@ -265,12 +256,8 @@ class RunMetrics:
 def decode_metrics(text: bytes) -> RunMetrics | None:
     """The figures that a run wrote; None if they are those of another release or none at all."""
     try:
-        found = json.loads(text)
-        known = {each.name for each in fields(RunMetrics)}
-        if "situations" in found:
-            found["situations"] = DetectionMetrics.from_json(found["situations"])
-        return RunMetrics(**{name: value for name, value in found.items() if name in known})
-    except (ValueError, TypeError, AttributeError):
+        return msgspec.json.decode(text, type=RunMetrics)
+    except ValueError:
         return None
 
 

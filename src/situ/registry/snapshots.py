@@ -10,6 +10,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from situ.bus.event_loop import end
 from situ.bus.interface import Bus, KeyEntry
 from situ.event.subjects import DEPLOYMENTS, REGISTRY, BusNames
 from situ.lang.catalogue import BUS_AHEAD, DEPLOYMENT_DAMAGED, OTHER_REVISION, UNKNOWN_DEPLOYMENT
@@ -86,9 +87,7 @@ async def engine_alive(bus: Bus, engine: str, *, every: float = REFRESH) -> Asyn
     try:
         yield
     finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await end([task])
         with suppress(SituError):
             await bus.remove(BusNames(bus.zone).metrics, f"{_ENGINE}{engine}")
 
@@ -222,13 +221,31 @@ async def fetch_deployment(bus: Bus, version: int | None = None) -> Deployment:
         if known is None:
             return Deployment()
         version = known.version
-    content = await bus.get_object(DEPLOYMENTS, str(version))
-    if content is None:
-        raise SituError(UNKNOWN_DEPLOYMENT(place=_PLACE, version=version, remedy=_REMEDY))
-    deployment = await asyncio.to_thread(decode_deployment, content, version)
+    deployment = await asyncio.to_thread(decode_deployment, await _stored(bus, version), version)
     if known is not None and deployment.digest != known.digest:
         raise _damaged(version, "its digest is another")
     return deployment
+
+
+async def fetch_client_names(bus: Bus) -> frozenset[str]:
+    """The clients that what is in force speaks of. It is not read as a deployment, for which all is loaded."""
+    known = await current_deployment(bus)
+    if known is None:
+        return frozenset()
+    content = await _stored(bus, known.version)
+    try:
+        found = json.loads(content)
+        owned = (id.partition("/")[0] for part in ("advertisements", "subscriptions") for id in found[part])
+        return frozenset({*found["clients"], *owned, *found.get("scopes", {}).get("clients", ())})
+    except (ValueError, KeyError) as error:
+        raise _damaged(known.version, str(error)) from error
+
+
+async def _stored(bus: Bus, version: int) -> bytes:
+    content = await bus.get_object(DEPLOYMENTS, str(version))
+    if content is None:
+        raise SituError(UNKNOWN_DEPLOYMENT(place=_PLACE, version=version, remedy=_REMEDY))
+    return content
 
 
 async def watch_deployments(bus: Bus) -> AsyncIterator[Current]:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from situ.cli.output import Output
-    from situ.explain.visibility import VisibilityAnswer
     from situ.model import Deployment
     from situ.router.explain_visibility import Progress
     from situ.scopes.graph import ScopeGraph
@@ -70,39 +69,42 @@ def explain_visibility(
         raise typer.BadParameter("--from and --data belong together", param_hint="'--from' / '--data'")
     with progress("Searching", shown=output.has_terminal) as advance:
         if credentials is not None or server:
-            answer = asyncio.run(_as_client(project, output, credentials, server, event, source, data, to))
+            found, text = asyncio.run(_as_client(project, output, credentials, server, event, source, data, to))
         else:
-            answer = asyncio.run(_as_operator(project, output, event, source, data, to, advance))
+            found, text = asyncio.run(_as_operator(project, output, event, source, data, to, advance))
 
     def shown() -> Any:
         from rich.text import Text
 
         from situ.cli.output import visible
 
-        return [Text(visible(answer.text))]
+        return [Text(visible(text))]
 
-    output.answer(lambda: answer.data, shown)
+    output.answer(lambda: found, shown)
     return Exit.DONE
 
 
 async def _as_operator(
     project: Path | None, output: Output, event: str, source: str, data: str, to: str, advance: Progress | None
-) -> VisibilityAnswer:
+) -> tuple[dict[str, Any], str]:
     from situ.cli.arguments import read_file
     from situ.cli.project import bus_of, find_run, open_in_force
     from situ.explain.expression import RawSample
     from situ.explain.visibility import explain_visibility as explain
     from situ.explain.visibility import explain_visibility_of_sample
     from situ.registry.snapshots import fetch_deployment
+    from situ.stages.explain_visibility import explanation_lines
 
     if source:
         opened = await open_in_force(project, output)
         written = _written(opened.path, opened.deployment)
-        return explain_visibility_of_sample(source, RawSample(data, read_file(data)), to, opened, written)
+        answer = explain_visibility_of_sample(source, RawSample(data, read_file(data)), to, opened, written)
+        return answer.as_json(), explanation_lines(answer)
     live = find_run(project, output)
     async with bus_of(live, "explain") as bus:
         deployment = await fetch_deployment(bus)
-        return await explain(event, to, bus, deployment, _written(live.path, deployment), advance)
+        answer = await explain(event, to, bus, deployment, _written(live.path, deployment), advance)
+    return answer.as_json(), explanation_lines(answer)
 
 
 def _written(path: Path, deployment: Deployment) -> ScopeGraph:
@@ -122,17 +124,16 @@ async def _as_client(
     source: str,
     data: str,
     to: str,
-) -> VisibilityAnswer:
+) -> tuple[dict[str, Any], str]:
     from situ.cli.arguments import read_file
     from situ.cli.connection import as_client
     from situ.client.connection import connect
-    from situ.explain.visibility import VisibilityAnswer
 
     who = as_client(project, "", credentials, server, output)
     sample = read_file(data).decode(errors="replace") if data else ""
     async with connect(who.place, client=who.name, **who.options) as node:
         told = await node.explain_visibility(event, to=to, ad=source, sample=sample)
-    return VisibilityAnswer(text=told.text, data=dict(told.answer))
+    return dict(told.answer), told.text
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -183,14 +184,16 @@ def explain_types(
     """
     from situ.cli.project import open_project
     from situ.cli.render.types import show_type, show_type_tree
-    from situ.explain.types import explain_all, explain_type, type_tree
+    from situ.explain.types import explain_all, explain_type
     from situ.lang.catalogue import UNKNOWN_TYPE
     from situ.lang.problems import nearest
 
     types = open_project(project).deployment.types
     if not name:
+        found = explain_all(types)
         output.answer(
-            lambda: [explained.as_json() for explained in explain_all(types)], lambda: show_type_tree(type_tree(types))
+            lambda: [explained.as_json() for explained in found if not explained.built_in],
+            lambda: show_type_tree(found),
         )
         return Exit.DONE
     type = types.get(name)
@@ -371,7 +374,7 @@ def explain_code(
       situ explain code X103
     """
     from situ.cli.render.types import show_code, show_codes
-    from situ.explain.codes import describe_code
+    from situ.explain.types import describe_code
     from situ.lang.catalogue import CODES, UNKNOWN_CODE
     from situ.lang.problems import nearest
 

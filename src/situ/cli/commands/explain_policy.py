@@ -60,10 +60,14 @@ def explain_policy(
     from situ.cli.arguments import read_file, write_new
     from situ.cli.project import deployment_in_force
     from situ.cli.render.policy import draw_tree, show_policy
-    from situ.explain.policy import explain_policy, find_policy, read_policy
+    from situ.explain.policy import explain_policy, find_policy
+    from situ.policies.load import read_policy
 
     deployment = asyncio.run(deployment_in_force(project, output))
-    policy = read_policy(read_file(name), name, deployment) if _is_file(name) else find_policy(name, deployment)
+    if _is_file(name):
+        policy = read_policy(read_file(name), name, deployment.domain, deployment.policies)
+    else:
+        policy = find_policy(name, deployment)
     explained = explain_policy(policy, deployment.ontology, deployment.policies.values())
     if svg:
         write_new(Path(svg), draw_tree(explained.tree), overwrite=True)

@@ -243,7 +243,7 @@ def replay(
         return replay_detection(output, find_run(project, output), policies, first, last, verbose=verbose)
     chosen = tuple(subscriptions or ())
     passed: list[Problem] = []
-    with progress("Replaying", shown=output.has_terminal) as advance, Deliveries(out, output) as deliveries:
+    with progress("Replaying", shown=output.has_terminal) as advance, ReplayedDeliveries(out, output) as deliveries:
         if files is not None:
             _replay_files(
                 open_project(project),
@@ -282,7 +282,7 @@ def _replay_files(
     since: datetime | None,
     until: datetime | None,
     subscriptions: tuple[str, ...],
-    deliveries: Deliveries,
+    deliveries: ReplayedDeliveries,
     report: Callable[[Problem], None],
 ) -> None:
     from situ.app.replay import plan_for, replay_files
@@ -300,7 +300,7 @@ async def _replay(
     since: datetime,
     until: datetime | None,
     subscriptions: tuple[str, ...],
-    deliveries: Deliveries,
+    deliveries: ReplayedDeliveries,
     advance: Advance | None,
 ) -> None:
     from situ.app.replay import plan_for, replay_in_process
@@ -348,7 +348,7 @@ def _check(subscriptions: tuple[str, ...], deployment: Deployment) -> None:
         )
 
 
-class Deliveries:
+class ReplayedDeliveries:
     """Counts what each subscription would get and writes it where it was asked for."""
 
     def __init__(self, out: str, output: Output) -> None:
@@ -361,7 +361,7 @@ class Deliveries:
         self._files: dict[str, BinaryIO] = {}
         self._stack = ExitStack()
 
-    def __enter__(self) -> Deliveries:
+    def __enter__(self) -> ReplayedDeliveries:
         return self
 
     def __exit__(self, *_: object) -> None:

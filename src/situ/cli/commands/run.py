@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from situ.cli.project import LiveRun
     from situ.cli.render.run import RunView
     from situ.project.status import RunStatus
+    from situ.registry.lookup import SuspendedDeclaration
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -120,12 +121,11 @@ def status(output: Output, project: Path | None) -> Exit:
 
     from situ.app.action_queue import ActionQueue, count_actions
     from situ.cli.project import find_run
-    from situ.cli.render.status import suspended_declarations
 
     live = find_run(project, output)
     found = asyncio.run(_read_status(live))
     actions = count_actions(ActionQueue(live.path))
-    lost = suspended_declarations(live) if found.running else ()
+    lost = _suspended(live) if found.running else ()
 
     def shown() -> Shown:
         from situ.cli.render.status import show_numbers, show_status, show_suspended
@@ -139,6 +139,20 @@ def status(output: Output, project: Path | None) -> Exit:
     if found.problem is not None:
         return Exit.UNREACHABLE
     return Exit.DONE if found.running else Exit.NO
+
+
+_PATIENCE = 2.0
+
+
+def _suspended(live: LiveRun) -> tuple[SuspendedDeclaration, ...]:
+    """What the registry of a run has suspended; nothing if it does not answer, which other commands say."""
+    from situ.lang.problems import SituError
+    from situ.registry.lookup import suspended_names
+
+    try:
+        return suspended_names(live.path, live.settings, patience=_PATIENCE)
+    except SituError:
+        return ()
 
 
 async def _read_status(live: LiveRun) -> RunStatus:

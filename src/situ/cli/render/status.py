@@ -16,15 +16,13 @@ from situ.cli.output import visible
 from situ.cli.render.run import clock, size
 from situ.cli.render.text import count
 from situ.event.subjects import subscription_of
-from situ.lang.problems import SituError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from situ.app.action_queue import QueuedAction
-    from situ.cli.project import ProjectLocation
     from situ.project.status import RunStatus
-    from situ.registry import Key
+    from situ.registry.lookup import SuspendedDeclaration
     from situ.registry.run_metrics import PolicyMetrics, PushSourceMetrics, RunMetrics
 
 
@@ -186,28 +184,13 @@ def show_numbers(numbers: Mapping[str, int]) -> Iterator[RenderableType]:
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Declarations that are not in force because their clients have no right to them.
 
-_PATIENCE = 2.0
 
-
-def suspended_declarations(place: ProjectLocation) -> tuple[Key, ...]:
-    """What the registry of a run has suspended; nothing if it does not answer, which other commands say."""
-    from situ.registry import open_registry
-
-    try:
-        with open_registry(place.path, place.settings, patience=_PATIENCE) as registry:
-            return tuple(each.key for each in registry.suspended())
-    except SituError:
-        return ()
-
-
-def show_suspended(keys: Sequence[Key]) -> Iterator[Text]:
-    if keys:
-        from rich.text import Text
-
+def show_suspended(found: Sequence[SuspendedDeclaration]) -> Iterator[Text]:
+    if found:
         yield Text()
         yield Text("Suspended, for their clients have no right to them any more:", "yellow")
-        for key in keys:
-            yield Text(f"  {key.kind} {visible(key.name)}")
+        for each in found:
+            yield Text(f"  {each.kind} {visible(each.name)}")
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -13,9 +13,11 @@ from rich.tree import Tree
 from situ.cli.output import visible
 from situ.cli.render.layout import facts, table
 from situ.cli.render.text import STYLES
-from situ.explain.codes import CodeExplanation
 from situ.explain.functions import FunctionExplanation
-from situ.explain.types import AttributeExplanation, TypeBranch, TypeExplanation, TypeSection
+from situ.explain.types import AttributeExplanation, CodeExplanation, TypeExplanation
+
+_BUILT_IN = "Built-in types"
+_TITLES = {"event": "Events", "struct": "Types", "named primitive": "Named primitives", "primitive": _BUILT_IN}
 
 
 def show_type(explained: TypeExplanation) -> Iterator[RenderableType]:
@@ -30,14 +32,23 @@ def show_type(explained: TypeExplanation) -> Iterator[RenderableType]:
         yield _attribute_table(explained.attributes)
 
 
-def show_type_tree(sections: tuple[TypeSection, ...]) -> Iterator[RenderableType]:
-    """All types by kind."""
-    for place, section in enumerate(sections):
+def show_type_tree(types: Iterable[TypeExplanation]) -> Iterator[RenderableType]:
+    """All types by kind, subtypes below their supertypes. Kinds of which there is none are left out."""
+    kinds: dict[str, dict[str, TypeExplanation]] = {title: {} for title in _TITLES.values()}
+    for each in types:
+        kinds[_BUILT_IN if each.built_in else _TITLES[each.kind]][each.name] = each
+    for place, (title, members) in enumerate((title, members) for title, members in kinds.items() if members):
         if place:
             yield Text()
-        tree = Tree(Text(section.title, "bold"), guide_style="dim")
-        for branch in section.branches:
-            _grow(tree, branch)
+        tree = Tree(Text(title, "bold"), guide_style="dim")
+        below: dict[str, list[TypeExplanation]] = {}
+        for each in members.values():
+            for above in each.above:
+                below.setdefault(above, []).append(each)
+        seen: set[str] = set()
+        for each in members.values():
+            if not any(above in members for above in each.above):
+                _grow(tree, each, below, seen)
         yield tree
 
 
@@ -55,14 +66,17 @@ def _attribute_table(attributes: tuple[AttributeExplanation, ...]) -> Table:
     return made
 
 
-def _grow(tree: Tree, branch: TypeBranch) -> None:
-    text = Text(branch.name, "bold")
-    text.append("  " + visible(", ".join(branch.attributes)), "cyan")
-    if branch.again:
-        text.append("  (its subtypes are shown above)", "dim")
+def _grow(tree: Tree, type: TypeExplanation, below: Mapping[str, Sequence[TypeExplanation]], seen: set[str]) -> None:
+    """A type with several supertypes stands below each, with what is below it only once."""
+    text = Text(type.name, "bold")
+    text.append("  " + visible(", ".join(type.own)), "cyan")
     inside = tree.add(text)
-    for below in branch.below:
-        _grow(inside, below)
+    if type.name not in seen:
+        seen.add(type.name)
+        for each in below.get(type.name, ()):
+            _grow(inside, each, below, seen)
+    elif type.name in below:
+        text.append("  (its subtypes are shown above)", "dim")
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
