@@ -1,6 +1,6 @@
 """The page of the public names of `situ` and `situ.testing`, from their signatures and docstrings.
 
-The examples are run by `tests/integration/test_public_examples.py`, in the project that the page shows.
+The examples are run by `tests/integration/repository/test_public_examples.py`, in the project that the page shows.
 """
 
 from __future__ import annotations

@@ -68,10 +68,14 @@ Step = File | Command | Aside
 
 @dataclass(slots=True)
 class Runner:
-    """Runs the steps of one page in a folder; a command that changes the folder does so for those after it."""
+    """Runs the steps of one page in a folder; a command that changes the folder does so for those after it.
+
+    Commands are looked for in ``programs`` first.
+    """
 
     folder: Path
     colour: bool = False
+    programs: Path = field(default=Path(sys.executable).parent)
     here: Path = field(init=False)
     terminals: dict[str, Terminal] = field(init=False, default_factory=dict)
 
@@ -115,7 +119,8 @@ class Runner:
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if name not in _SETTINGS}
         colour = {"FORCE_COLOR": "1", "TERM": "xterm-256color"} if self.colour else {}
-        return {**kept, "LANG": "C.UTF-8", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", **colour}
+        path = os.pathsep.join([str(self.programs), str(Path(sys.executable).parent), os.environ["PATH"]])
+        return {**kept, "LANG": "C.UTF-8", "PATH": path, **colour}
 
 
 class Terminal:

@@ -14,7 +14,6 @@ from typing import Any, Literal, Union, get_args, get_origin
 import msgspec
 
 from reference.markdown import anchored, code, head, sections, table
-from situ.explain.codes import CodeExplanation
 from situ.explain.context import ContextExplanation
 from situ.explain.event import EventExplanation
 from situ.explain.expression import ExpressionExplanation
@@ -25,19 +24,25 @@ from situ.explain.policy import PolicyExplanation
 from situ.explain.subscription import SubscriptionExplanation
 from situ.explain.transform import TransformExplanation
 from situ.explain.transform_why import FilterExplanation, RuleExplanation
-from situ.explain.types import TypeExplanation
-from situ.lang.explanation import Explanation, json_fields
+from situ.explain.types import CodeExplanation, TypeExplanation
+from situ.lang.json_form import Explanation, json_fields
 from situ.lang.problems import Problem, Severity
+from situ.lang.tags import TagSet
+from situ.quality.explanation.model import ExpectationExplanation, PublisherExplanation
+from situ.stages.explain_visibility import EventVisibilityExplanation, OneSideExplanation
 
 SCHEMAS = "reference/explanations.schema.json"
 
-COMMANDS: Mapping[str, tuple[type[Explanation], bool]] = {
+COMMANDS: Mapping[str, tuple[Any, bool]] = {
     "situ explain types": (TypeExplanation, True),
     "situ explain types TYPE": (TypeExplanation, False),
     "situ explain expression TEXT": (ExpressionExplanation, False),
     "situ explain functions": (FunctionExplanation, True),
     "situ explain subscription CLIENT/NAME": (SubscriptionExplanation, False),
     "situ explain event EVENT": (EventExplanation, False),
+    "situ explain visibility EVENT --to CLIENT/NAME": (EventVisibilityExplanation | OneSideExplanation, False),
+    "situ explain quality EXPECTATION": (ExpectationExplanation, False),
+    "situ explain quality --publisher CLIENT": (PublisherExplanation, False),
     "situ explain context CONTEXT": (ContextExplanation, False),
     "situ explain transform --context CONTEXT": (TransformExplanation, False),
     "situ explain transform --context CONTEXT --why ATTRIBUTE": (RuleExplanation, False),
@@ -55,8 +60,7 @@ COMMANDS: Mapping[str, tuple[type[Explanation], bool]] = {
 _INTRODUCTION = """\
 What `situ explain … --json` answers with. Every explanation is one JSON object, or a list of them. Keys are always
 there unless the table says otherwise; what does not apply is null. An answer that is refused is an object with the
-key `problems`. `situ explain visibility` and `situ explain quality` answer with what the router says, which is not
-described here.
+key `problems`.
 
 [explanations.schema.json](explanations.schema.json) has the same as JSON Schema: an entry of `$defs` for each object
 below.
@@ -100,7 +104,7 @@ def schemas() -> str:
 
 def _structs() -> Iterator[type[Explanation]]:
     """Those that commands answer with, each before the parts it has."""
-    waiting = list(dict.fromkeys(each for each, _ in COMMANDS.values()))
+    waiting = list(dict.fromkeys(part for each, _ in COMMANDS.values() for part in _parts(each)))
     seen: set[type] = set()
     while waiting:
         each = waiting.pop(0)
@@ -148,6 +152,8 @@ def _schema(annotation: Any) -> dict[str, Any]:
         return {"$ref": f"#/$defs/{annotation.__name__}"}
     if annotation in _PLAIN:
         return {"type": _PLAIN[annotation]}
+    if annotation is TagSet:
+        return _schema(Mapping[str, str])
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return {"enum": [each.value for each in annotation]}
     origin, inside = get_origin(annotation), [each for each in get_args(annotation) if each is not msgspec.UnsetType]
@@ -155,7 +161,7 @@ def _schema(annotation: Any) -> dict[str, Any]:
         return {"enum": inside}
     if origin in (Union, types.UnionType):
         return _schema(inside[0]) if len(inside) == 1 else {"anyOf": [_schema(each) for each in inside]}
-    if origin is tuple and inside[1:] == [...]:
+    if origin is frozenset or (origin is tuple and inside[1:] == [...]):
         return {"type": "array", "items": _schema(inside[0])}
     if issubclass(origin, Mapping):
         return {"type": "object", "additionalProperties": _schema(inside[1])}
@@ -165,8 +171,8 @@ def _schema(annotation: Any) -> dict[str, Any]:
 # ── the page ──
 
 
-def _answer(struct: type[Explanation], several: bool) -> str:
-    return f"a list of {_link(struct)}" if several else _link(struct)
+def _answer(annotation: Any, several: bool) -> str:
+    return f"a list of {_shown(annotation)}" if several else _shown(annotation)
 
 
 def _link(struct: type) -> str:
@@ -194,12 +200,14 @@ def _shown(annotation: Any) -> str:
         return _link(annotation)
     if annotation in _PLAIN:
         return _PLAIN[annotation]
+    if annotation is TagSet:
+        return _shown(Mapping[str, str])
     if isinstance(annotation, type):
         return " or ".join(f'"{each.value}"' for each in annotation)
     origin, inside = get_origin(annotation), [each for each in get_args(annotation) if each is not msgspec.UnsetType]
     if origin is Literal:
         return " or ".join(f'"{each}"' for each in inside)
-    if origin is tuple:
+    if origin in (tuple, frozenset):
         return f"list of {_shown(inside[0])}"
     if origin in (Union, types.UnionType):
         return " or ".join(map(_shown, inside))
@@ -216,9 +224,10 @@ def _shown_problem(of: Any) -> str:
 
 def _said(struct: type[Explanation]) -> dict[str, str]:
     """What stands below fields in the source."""
+    above = struct.__base__
+    found = _said(above) if issubclass(above, Explanation) else {}
     [body] = ast.parse(textwrap.dedent(inspect.getsource(struct))).body
     assert isinstance(body, ast.ClassDef)
-    found = {}
     for field, text in zip(body.body, body.body[1:], strict=False):
         if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
             assert isinstance(field.target, ast.Name)

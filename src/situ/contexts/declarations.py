@@ -20,7 +20,7 @@ from situ.lang.catalogue import (
     SIGNATURE_SYNTAX,
     STATE_UNBOUNDED,
 )
-from situ.lang.documents import Document, Fields, MappingNode, Node, Reader, ScalarNode, SequenceNode
+from situ.lang.documents import Document, Fields, MappingNode, Node, Reader, ScalarNode, SequenceNode, is_nothing
 from situ.lang.expr.definitions import has_free_name
 from situ.lang.expr.scope import SignatureText, parse_signature, split_definition
 from situ.lang.expr.syntax import Locate, spell
@@ -32,7 +32,6 @@ from situ.lang.types.declaration import (
     check_attribute_name,
     declare_types,
     declare_units,
-    is_nothing,
 )
 from situ.lang.types.scalars import print_timestamp
 

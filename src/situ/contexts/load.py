@@ -33,7 +33,7 @@ from situ.lang.catalogue import (
     UNKNOWN_UNIT,
 )
 from situ.lang.documents import Document, DocumentLimits, parse_json
-from situ.lang.expr.definitions import Function, callable_functions
+from situ.lang.expr.definitions import DefinedFunction, callable_functions
 from situ.lang.expr.faults import NO_FAULTS, Faults, find_faults
 from situ.lang.expr.limits import DEFAULT_LIMITS, ExpressionLimits
 from situ.lang.expr.scope import NameScope
@@ -144,7 +144,7 @@ _MAY_BE_ABOVE = (UNKNOWN_TYPE, UNKNOWN_UNIT, PATTERN_UNKNOWN, UNKNOWN_FUNCTION, 
 def load_contexts(
     documents: Iterable[Document],
     types: Types,
-    functions: Mapping[str, Function],
+    functions: Mapping[str, DefinedFunction],
     problems: Problems,
     *,
     limits: ExpressionLimits = DEFAULT_LIMITS,
@@ -167,7 +167,7 @@ def root_declarations(
 def define_contexts(
     declared: Mapping[str, ContextText],
     types: Types,
-    functions: Mapping[str, Function],
+    functions: Mapping[str, DefinedFunction],
     problems: Problems,
     *,
     limits: ExpressionLimits = DEFAULT_LIMITS,
@@ -186,7 +186,7 @@ def define_contexts(
 def contexts_from_json(
     value: Any,
     types: Types,
-    functions: Mapping[str, Function],
+    functions: Mapping[str, DefinedFunction],
     limits: ExpressionLimits = DEFAULT_LIMITS,
     sources: Sources = NO_SOURCES,
 ) -> Contexts:
@@ -250,7 +250,7 @@ class _ContextLoader:
     def __init__(
         self,
         types: Types,
-        functions: Mapping[str, Function],
+        functions: Mapping[str, DefinedFunction],
         limits: ExpressionLimits,
         sources: Sources,
         faults: Faults,

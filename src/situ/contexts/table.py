@@ -29,7 +29,7 @@ from situ.contexts.model import (
     TableLookup,
 )
 from situ.contexts.patterns import print_pattern
-from situ.lang.expr.definitions import Function
+from situ.lang.expr.definitions import DefinedFunction
 from situ.lang.expr.faults import Faults
 from situ.lang.expr.scope import NameScope
 from situ.lang.quantities import format_duration
@@ -217,7 +217,9 @@ class Contexts:
         """Contexts that lack something, because it was wrong; None where nobody knows what: the parent is missing."""
 
     @classmethod
-    def only_root(cls, types: Types, functions: Mapping[str, Function], scope: NameScope | None = None) -> Contexts:
+    def only_root(
+        cls, types: Types, functions: Mapping[str, DefinedFunction], scope: NameScope | None = None
+    ) -> Contexts:
         """Where nobody declares a context: one root, with the conversions of the project."""
         shared = conversions_of(functions, scope or NameScope(types=types, units=types.units))
         return cls([Context(id=ROOT, types=types, functions=MappingProxyType(shared))], shared)
@@ -293,7 +295,7 @@ EMPTY_CONTEXTS = Contexts()
 """Where nothing is said about contexts."""
 
 
-def conversions_of(functions: Mapping[str, Function], scope: NameScope) -> dict[str, Conversion]:
+def conversions_of(functions: Mapping[str, DefinedFunction], scope: NameScope) -> dict[str, Conversion]:
     """The functions of ``functions/`` that convert one value, which every context has from root."""
     return {
         name: Conversion(

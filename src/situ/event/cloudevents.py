@@ -1,15 +1,12 @@
-"""CloudEvents in JSON, structured and batched: events are encoded, and decoded with all that is wrong with them.
+"""CloudEvents in JSON, structured and batched: events are decoded, with all that is wrong with them.
 
-Encoding comes first: compact, and always the same text for the same event. ``data`` must be a JSON value; typed values
-become one by :func:`situ.lang.types.json_codec.encode`. Decoding reads what clients send and what Situ itself wrote.
+Decoding reads what clients send and what Situ itself wrote; :mod:`situ.event.lines` writes.
 """
 
 from __future__ import annotations
 
 import base64
-import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,55 +15,7 @@ from situ.event.envelope import MARKS, NO_MARKS, SPEC_VERSION, CloudEvent, MarkK
 from situ.lang.catalogue import EVENT_LIMIT, EVENT_NOT_CARRIED, NO_CLOUDEVENT
 from situ.lang.documents.strict_json import JSON_LIMITS, JsonLimits, read_json, split_array, to_text
 from situ.lang.problems import Problem, SituError
-from situ.lang.types.scalars import Unfit, describe, print_timestamp, read_timestamp
-
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
-
-
-def to_attributes(event: CloudEvent) -> dict[str, Any]:
-    """The event as a JSON object: required attributes first, data last."""
-    result: dict[str, Any] = {"specversion": SPEC_VERSION, "id": event.id, "source": event.source, "type": event.type}
-    if event.time is not None:
-        result["time"] = print_timestamp(event.time)
-    if event.subject is not None:
-        result["subject"] = event.subject
-    if event.dataschema is not None:
-        result["dataschema"] = event.dataschema
-    if event.datacontenttype is not None:
-        result["datacontenttype"] = event.datacontenttype
-    if event.confidence is not None:
-        result["confidence"] = print_percent(event.confidence)
-    if event.extensions:
-        result.update(sorted(event.extensions.items()))
-    if event.marks is not NO_MARKS:
-        result.update(_write_marks(event.marks))
-    if event.data is not None:
-        result["data"] = event.data
-    return result
-
-
-def encode_event(event: CloudEvent) -> bytes:
-    """Structured JSON, compact, on one line."""
-    return _ENCODER.encode(to_attributes(event)).encode("utf-8")
-
-
-def encode_batch(events: Iterable[CloudEvent]) -> bytes:
-    """Batched JSON with one event a line, so that a reader of lines needs no second parser."""
-    lines = ",\n".join(_ENCODER.encode(to_attributes(event)) for event in events)
-    return f"[\n{lines}\n]".encode() if lines else b"[]"
-
-
-def print_percent(value: float) -> str:
-    """A confidence as text: ``97.5``, and ``97`` rather than ``97.0``; never with an exponent."""
-    return f"{value:.20f}".rstrip("0").rstrip(".") if "e" in repr(value) else repr(value).removesuffix(".0")
-
-
-def _write_marks(marks: Marks) -> Iterable[tuple[str, Any]]:
-    for name, (field, kind) in MARKS.items():
-        value = getattr(marks, field)
-        if value is not None:
-            yield name, print_timestamp(value) if kind == "timestamp" else value
-
+from situ.lang.types.scalars import Unfit, describe, read_timestamp
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Decoding: JSON, structured or batched → events, or all that is wrong with them.

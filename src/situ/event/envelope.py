@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 from situ.lang.catalogue import FROM_THE_FUTURE
 from situ.lang.problems import Problem
-from situ.lang.types.scalars import print_duration, print_timestamp
 
 SPEC_VERSION = "1.0"
 MARK_PREFIX = "situ"
@@ -101,6 +100,8 @@ def check_time(event: CloudEvent, received: datetime, ahead: timedelta) -> Probl
     """E703 if the event says it happened more than ``ahead`` after it was received."""
     if event.time is None or event.time - received <= ahead:
         return None
+    from situ.lang.types.scalars import print_duration, print_timestamp
+
     return FROM_THE_FUTURE(
         time=print_timestamp(event.time), received=print_timestamp(received), ahead=print_duration(ahead)
     )

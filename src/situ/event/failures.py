@@ -99,19 +99,7 @@ def failed_by(failure: StageFailure, row: Row | BadRow, original: bytes | None =
     """The event as a dead letter of what is known to have failed on it."""
     if original is None:
         original = _original(row)
-    return BadRow(
-        pos=row.pos,
-        client=row.client,
-        incarnation=row.incarnation,
-        seq=row.seq,
-        context=row.context,
-        recv=row.recv,
-        ad=row.ad,
-        stage=failure.stage,
-        errors=failure.errors,
-        original=original,
-        trace=failure.trace,
-    )
+    return BadRow.of(row, failure.stage, failure.errors, original, trace=failure.trace)
 
 
 def _original(row: Row | BadRow) -> bytes:

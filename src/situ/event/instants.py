@@ -9,8 +9,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from situ.lang.types.scalars import Unfit, read_timestamp
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _SECOND = 1_000_000
@@ -71,6 +69,8 @@ def _print_second(seconds: int) -> str:
 
 @lru_cache(maxsize=8192)
 def _read_second(text: str) -> int | None:
+    from situ.lang.types.scalars import Unfit, read_timestamp
+
     try:
         return microseconds(read_timestamp(text + "Z"))
     except Unfit:

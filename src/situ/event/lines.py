@@ -15,12 +15,9 @@ from operator import attrgetter
 
 import msgspec
 
-from situ.event.cloudevents import print_percent
 from situ.event.instants import microseconds, print_instant, read_instant
 from situ.event.message import STAMP, Message, StoredMessage, join_lines, position, split_lines
-from situ.event.row import BadRow, Row
-from situ.lang.types.scalars import read_timestamp
-from situ.lang.types.table import DEAD_LETTER
+from situ.event.row import BadRow, Row, print_percent
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Lines of rows, their stamps, and dead letters.
@@ -293,7 +290,11 @@ def _foreign(line: bytes) -> str:
 
 def _time(text: str) -> int:
     found = read_instant(text)
-    return microseconds(read_timestamp(text)) if found is None else found
+    if found is not None:
+        return found
+    from situ.lang.types.scalars import read_timestamp
+
+    return microseconds(read_timestamp(text))
 
 
 def dead_letter(bad: BadRow, now: int) -> bytes:
@@ -302,6 +303,8 @@ def dead_letter(bad: BadRow, now: int) -> bytes:
     Its client is derived from that of the event, so that whoever sent it can be told, which it would not be of its own
     events; id and key follow from the event's key, so that a repetition is known as one.
     """
+    from situ.lang.types.table import DEAD_LETTER
+
     (code, path, message, hint), *others = bad.errors
     encoding = ""
     try:

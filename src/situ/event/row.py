@@ -98,6 +98,21 @@ class BadRow(msgspec.Struct, gc=False):
     plan: str = ""
     trace: str = ""
 
+    @classmethod
+    def of(
+        cls,
+        row: Row | BadRow,
+        stage: str,
+        errors: tuple[Error, ...],
+        original: bytes,
+        *,
+        plan: str = "",
+        trace: str = "",
+    ) -> BadRow:
+        """The same event, which cannot go on beyond this stage."""
+        at = (row.pos, row.client, row.incarnation, row.seq, row.context, row.recv, row.ad)
+        return cls(*at, stage, errors, original, plan=plan, trace=trace)
+
     @property
     def key(self) -> str:
         return f"{self.client}.{self.incarnation}.{self.seq}"
@@ -126,3 +141,8 @@ def origins_of(rows: Sequence[Row]) -> dict[str, int]:
 def errors_of(problems: Iterable[Problem]) -> tuple[Error, ...]:
     """The problems as an event carries them on its way to the dead letters."""
     return tuple((each.code.code, str(each.values.get("path", "")), each.message, each.hint) for each in problems)
+
+
+def print_percent(value: float) -> str:
+    """A confidence as text: ``97.5``, and ``97`` rather than ``97.0``; never with an exponent."""
+    return f"{value:.20f}".rstrip("0").rstrip(".") if "e" in repr(value) else repr(value).removesuffix(".0")

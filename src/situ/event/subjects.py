@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from situ.event.lines import common_stamp, log_lines, waiting_line
@@ -28,7 +29,9 @@ from situ.event.message import (
     message_id,
 )
 from situ.event.row import BEHIND_LOG, OUTBOUND, BadRow, Row
-from situ.event.seal import Seal
+
+if TYPE_CHECKING:
+    from situ.event.seal import Seal
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Names.

@@ -1,7 +1,7 @@
 """Every explanation as data: what is declared, what becomes of an event, why a rule, a policy, a subscription or a
 scope did what it did.
 
-Each result is a `situ.lang.explanation.Explanation`: a struct whose fields are its JSON form. The terminal, HTTP and
+Each result is a `situ.lang.json_form.Explanation`: a struct whose fields are its JSON form. The terminal, HTTP and
 editors show the same data. It may read the bus, the registry and tables and never changes them, with one exception:
 `dead_letters` publishes again. It knows nothing of terminals, exit codes and options.
 

@@ -14,8 +14,8 @@ from situ.contexts.model import Context, Conversion, Direction, EventMapping, Ru
 from situ.contexts.resolve_rules import rules_in_force
 from situ.contexts.transform.transformation import mappings_in_force
 from situ.explain.conversion import ContextConversions, place_text, type_text
-from situ.lang.explanation import Explanation
 from situ.lang.expr.scope import Variable
+from situ.lang.json_form import Explanation
 from situ.model import Deployment
 
 

@@ -22,7 +22,7 @@ from situ.event.message import POLICIES, EventKey, Message, StoredMessage, join_
 from situ.event.row import Row
 from situ.event.subjects import BusNames
 from situ.lang.catalogue import NOT_PUBLISHED_AGAIN
-from situ.lang.explanation import TEXT_ONLY, Explanation
+from situ.lang.json_form import TEXT_ONLY, Explanation
 from situ.lang.problems import SituError
 from situ.protocol.messages import Nack, PublishAck
 from situ.protocol.wire import decode_from_router

@@ -20,7 +20,7 @@ from situ.event.subjects import BusNames
 from situ.explain.dead_letters import StoredDeadLetter, read_dead_letters
 from situ.explain.subscription import SubscriptionMatch, explain_filter_match, routing_of
 from situ.lang.catalogue import UNKNOWN_EVENT
-from situ.lang.explanation import TEXT_ONLY, Explanation
+from situ.lang.json_form import TEXT_ONLY, Explanation
 from situ.lang.problems import SituError
 from situ.model import Deployment
 from situ.registry.snapshots import fetch_scopes

@@ -21,9 +21,8 @@ import msgspec
 from situ.event import CloudEvent, decode_event
 from situ.lang.catalogue import OTHER_EVENT, UNKNOWN_SUBSCRIPTION, UNKNOWN_TYPE, WITHOUT_TYPE
 from situ.lang.documents.strict_json import JSON_LIMITS, read_json, to_text
-from situ.lang.explanation import TEXT_ONLY, Explanation
 from situ.lang.expr.checker.check import Checked, check, check_condition
-from situ.lang.expr.definitions import Function
+from situ.lang.expr.definitions import DefinedFunction
 from situ.lang.expr.emit.python import compile_test, compile_value
 from situ.lang.expr.emit.spark import emit_spark
 from situ.lang.expr.format import print_expression, print_literal
@@ -50,6 +49,7 @@ from situ.lang.expr.tree import (
     Read,
     children,
 )
+from situ.lang.json_form import TEXT_ONLY, Explanation
 from situ.lang.problems import Location, Problem, SituError, nearest
 from situ.lang.types.json_codec import decode, encode
 from situ.lang.types.lookup import unknown_event
@@ -423,7 +423,7 @@ def _over_event(
     )
 
 
-def _function(function: Function, raw: RawSample | None, deployment: Deployment) -> ExpressionExplanation:
+def _function(function: DefinedFunction, raw: RawSample | None, deployment: Deployment) -> ExpressionExplanation:
     types = deployment.types
     names = tuple(name for name, _ in function.parameters)
     outcome = None
@@ -442,7 +442,7 @@ def _function(function: Function, raw: RawSample | None, deployment: Deployment)
     )
 
 
-def _parameters(function: Function) -> Struct:
+def _parameters(function: DefinedFunction) -> Struct:
     return Struct(
         "",
         tuple(

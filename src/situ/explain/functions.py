@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from situ.lang.explanation import Explanation
-from situ.lang.expr.definitions import Function as Defined
+from situ.lang.expr.definitions import DefinedFunction
 from situ.lang.expr.functions.table import FORMS, FUNCTIONS, SYNONYMS
 from situ.lang.expr.overload import Function, Overload, UnitRule
+from situ.lang.json_form import Explanation
 
 
 class Signature(Explanation, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class FunctionExplanation(Explanation, frozen=True, kw_only=True):
     """The expression that defines it, for a project's own."""
 
 
-def explain_functions(definitions: Mapping[str, Defined]) -> tuple[FunctionExplanation, ...]:
+def explain_functions(definitions: Mapping[str, DefinedFunction]) -> tuple[FunctionExplanation, ...]:
     """All functions and forms, the project's own first, by group in the order of the reference."""
     own = [_defined(definition) for _, definition in sorted(definitions.items())]
     groups: dict[str, list[FunctionExplanation]] = {}
@@ -48,7 +48,7 @@ def explain_functions(definitions: Mapping[str, Defined]) -> tuple[FunctionExpla
     return (*own, *(each for group in groups.values() for each in group))
 
 
-def find_functions(name: str, definitions: Mapping[str, Defined]) -> tuple[FunctionExplanation, ...]:
+def find_functions(name: str, definitions: Mapping[str, DefinedFunction]) -> tuple[FunctionExplanation, ...]:
     """Those of that name: functions by their name or a synonym, forms by a word of theirs, such as ``CASE``."""
     wanted = SYNONYMS.get(name, name)
     known = explain_functions(definitions)
@@ -56,7 +56,7 @@ def find_functions(name: str, definitions: Mapping[str, Defined]) -> tuple[Funct
     return exact or tuple(each for each in known if name.casefold() in _words(each))
 
 
-def function_names(definitions: Mapping[str, Defined]) -> tuple[str, ...]:
+def function_names(definitions: Mapping[str, DefinedFunction]) -> tuple[str, ...]:
     """What :func:`find_functions` finds, for suggestions."""
     words = {word for form in FORMS for word in _words(_form(form))}
     return (*definitions, *FUNCTIONS, *SYNONYMS, *sorted(words))
@@ -89,7 +89,7 @@ def _form(form: tuple[str, str, str]) -> FunctionExplanation:
     return FunctionExplanation(name=text, group=group, doc=doc, signatures=(), examples=(), body=None)
 
 
-def _defined(function: Defined) -> FunctionExplanation:
+def _defined(function: DefinedFunction) -> FunctionExplanation:
     link = ": " if function.converts else ""
     return FunctionExplanation(
         name=function.name,

@@ -18,10 +18,10 @@ from situ.contexts.transform.steps import Provenance
 from situ.contexts.transform.transformation import Transformation
 from situ.explain.conversion import ContextConversions, LookupTables, type_text
 from situ.lang.catalogue import NOT_EXECUTED
-from situ.lang.explanation import TEXT_ONLY, Explanation
 from situ.lang.expr.format import print_expression
 from situ.lang.expr.runtime import FAILURES
 from situ.lang.expr.tree import Case, ForEach, IsNull, Literal, MakeStruct, Node, Read, walk
+from situ.lang.json_form import TEXT_ONLY, Explanation
 from situ.lang.problems import Problem, SituError
 from situ.lang.types.json_codec import encode
 from situ.stages.interpret import not_executed

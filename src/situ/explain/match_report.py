@@ -21,7 +21,7 @@ from situ.explain.policy_match import (
     UnreadEvent,
     UnreadReason,
 )
-from situ.lang.explanation import Explanation
+from situ.lang.json_form import Explanation
 from situ.policies.logic_tree import duration_text, literal_text, part_text
 from situ.policies.model import Cause, ConditionPart, Disjunction, Observation, Policy, SequenceLiteral
 from situ.policies.reference import Bindings, Occurrence

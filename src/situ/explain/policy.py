@@ -11,13 +11,10 @@ from typing import Annotated, Literal
 import msgspec
 
 from situ.lang.catalogue import UNKNOWN_POLICY
-from situ.lang.explanation import TEXT_ONLY, Explanation
 from situ.lang.expr.format import print_expression
-from situ.lang.problems import Problem, Problems, SituError, nearest
+from situ.lang.json_form import TEXT_ONLY, Explanation
+from situ.lang.problems import Problem, SituError, nearest
 from situ.model import Deployment
-from situ.policies.check.policy import check_policy
-from situ.policies.language.parse import parse_policy
-from situ.policies.load import name_of
 from situ.policies.logic_tree import (
     MEANINGS,
     Component,
@@ -128,16 +125,6 @@ def find_policy(name: str, deployment: Deployment) -> Policy:
     if name in deployment.stopped:
         raise SituError(*deployment.stopped[name].reasons)
     raise SituError(UNKNOWN_POLICY(name=name, nearest=nearest(name, (*deployment.policies, *deployment.stopped))))
-
-
-def read_policy(data: bytes, file: str, deployment: Deployment) -> Policy:
-    """The policy that stands in a file; :class:`SituError` with all that is wrong with it."""
-    problems = Problems()
-    written = parse_policy(data, file)
-    policy = check_policy(written, deployment.domain, problems, name=name_of(written, file))
-    if policy is None:
-        raise SituError(*problems.sorted())
-    return policy
 
 
 def explain_policy(policy: Policy, ontology: Ontology, others: Iterable[Policy] = ()) -> PolicyExplanation:

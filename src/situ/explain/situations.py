@@ -11,7 +11,7 @@ from situ.bus.interface import Bus
 from situ.event.instants import print_instant
 from situ.event.lines import decode_line, stored_lines
 from situ.event.subjects import BusNames
-from situ.lang.explanation import Explanation
+from situ.lang.json_form import Explanation
 from situ.lang.types.table import CLOSED, CONTINUED, OPENED
 from situ.scopes.stamp_codec import withheld_in
 

@@ -14,11 +14,11 @@ import msgspec
 from situ.event.data_reader import data_reader, read_envelope
 from situ.event.row import Row
 from situ.lang.catalogue import UNKNOWN_SUBSCRIPTION
-from situ.lang.explanation import TEXT_ONLY, Explanation
 from situ.lang.expr.format import print_expression, print_literal
 from situ.lang.expr.interpret import interpret
 from situ.lang.expr.runtime import FAILURES
 from situ.lang.expr.tree import And, Node, Or, Read, walk
+from situ.lang.json_form import TEXT_ONLY, Explanation
 from situ.lang.problems import SituError, nearest
 from situ.lang.types.model import Struct, supertypes
 from situ.model import Deployment

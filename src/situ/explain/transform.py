@@ -43,10 +43,10 @@ from situ.contexts.transform.transformation import Transformation, transformatio
 from situ.explain.conversion import ContextConversions, LookupTables, place_text, type_text
 from situ.explain.expression import describe, envelope_of
 from situ.lang.catalogue import NOT_EXECUTED
-from situ.lang.explanation import TEXT_ONLY, Explanation
 from situ.lang.expr.interpret import interpret
 from situ.lang.expr.runtime import FAILURES
 from situ.lang.expr.tree import Node
+from situ.lang.json_form import TEXT_ONLY, Explanation
 from situ.lang.problems import Location, Problem, Problems, SituError
 from situ.lang.types.json_codec import Extra, decoder, encode
 from situ.lang.types.model import Struct, is_subtype

@@ -23,9 +23,9 @@ from situ.explain.transform import (
     levels,
 )
 from situ.lang.catalogue import NEVER_TRUE, UNKNOWN_NAME
-from situ.lang.explanation import Explanation
 from situ.lang.expr.format import print_expression
 from situ.lang.expr.tree import FALSE, Literal
+from situ.lang.json_form import Explanation
 from situ.lang.problems import Problem, SituError, nearest
 from situ.model import Deployment
 

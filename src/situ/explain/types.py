@@ -1,4 +1,4 @@
-"""What there is to know about types: attributes and where they come from, what is above and below.
+"""What there is to know about types: attributes and where they come from, what is above and below; and about codes.
 
 Decides and lays nothing out: :mod:`situ.cli.render.types` does that.
 """
@@ -6,10 +6,10 @@ Decides and lays nothing out: :mod:`situ.cli.render.types` does that.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from situ.lang.explanation import Explanation
+from situ.lang.json_form import TEXT_ONLY, Explanation
+from situ.lang.problems import Code, Severity
 from situ.lang.types.json_codec import encode
 from situ.lang.types.model import (
     PRIMITIVES,
@@ -49,24 +49,10 @@ class TypeExplanation(Explanation, frozen=True, kw_only=True):
     supertypes: tuple[str, ...]
     subtypes: tuple[str, ...]
     attributes: tuple[AttributeExplanation, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TypeBranch:
-    """A type in the tree of all types, with its own attributes; ``again`` where it already stands further up."""
-
-    name: str
-    attributes: tuple[str, ...]
-    again: bool = False
-    below: tuple[TypeBranch, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TypeSection:
-    """The types of one kind."""
-
-    title: str
-    branches: tuple[TypeBranch, ...]
+    above: Annotated[tuple[str, ...], TEXT_ONLY]
+    """The nearest supertypes."""
+    own: Annotated[tuple[str, ...], TEXT_ONLY]
+    """What it declares itself: attributes, or what it is a name for."""
 
 
 def explain_type(type: Type, types: Types) -> TypeExplanation:
@@ -79,28 +65,14 @@ def explain_type(type: Type, types: Types) -> TypeExplanation:
         supertypes=tuple(dict.fromkeys(str(above) for above in supertypes(type) if above is not type)),
         subtypes=tuple(str(below) for below in types.subtypes(type)[1:]),
         attributes=tuple(_attributes(type)) if isinstance(type, Struct) else (),
+        above=tuple(_above(type)),
+        own=tuple(_own(type)),
     )
 
 
 def explain_all(types: Types) -> tuple[TypeExplanation, ...]:
-    """Every declared type, in the order of their names."""
-    return tuple(explain_type(type, types) for type in types.declared)
-
-
-def type_tree(types: Types) -> tuple[TypeSection, ...]:
-    """All types by kind, subtypes below their supertypes. Kinds of which there is none are left out."""
-    declared = types.declared
-    events = [type for type in declared if type.name in types.events]
-    structs = [type for type in declared if isinstance(type, Struct) and type.name not in types.events]
-    named = [type for type in declared if isinstance(type, Named)]
-    given = [type for name, type in types.types.items() if built_in().get(name) == type]
-    sections = (
-        ("Events", _branches(events)),
-        ("Types", _branches(structs)),
-        ("Named primitives", _branches(named)),
-        ("Built-in types", _branches(given)),
-    )
-    return tuple(TypeSection(title=title, branches=branches) for title, branches in sections if branches)
+    """Every declared type and every type that is built in, in the order of their names."""
+    return tuple(explain_type(type, types) for type in types.types.values())
 
 
 def _kind(type: Type, types: Types) -> Literal["event", "struct", "named primitive", "primitive"]:
@@ -137,36 +109,52 @@ def _declared_by(name: str, supers: Iterable[Struct]) -> str:
     return ""
 
 
-def _branches(members: Iterable[Named | Struct]) -> tuple[TypeBranch, ...]:
-    """The members as trees. One with several supertypes stands below each, with what is below it only once."""
-    here = {type.name: type for type in members}
-    below: dict[str, list[str]] = {}
-    for name, type in here.items():
-        for above in _above(type):
-            below.setdefault(above, []).append(name)
-    seen: set[str] = set()
-
-    def branch(name: str) -> TypeBranch:
-        again = name in seen
-        seen.add(name)
-        inside = () if again else tuple(branch(other) for other in below.get(name, ()))
-        return TypeBranch(name=name, attributes=tuple(_own(here[name])), again=again and name in below, below=inside)
-
-    roots = [name for name, type in here.items() if not any(above in here for above in _above(type))]
-    return tuple(branch(name) for name in roots)
+def _above(type: Type) -> Iterator[str]:
+    if isinstance(type, Named):
+        yield str(type.base)
+    elif isinstance(type, Struct):
+        yield from (above.name for above in type.supers)
 
 
-def _above(type: Named | Struct) -> tuple[str, ...]:
-    return tuple(above.name for above in type.supers) if isinstance(type, Struct) else (str(type.base),)
-
-
-def _own(type: Named | Struct) -> Iterator[str]:
+def _own(type: Type) -> Iterator[str]:
     if isinstance(type, Named):
         yield format_type(type.base)
-    else:
+    elif isinstance(type, Struct):
         yield from (_shown(attribute) for attribute in own_attributes(type))
 
 
 def _shown(attribute: Attribute) -> str:
     default = "" if attribute.default is None else " with a default"
     return f"{attribute.name}: {format_attribute(attribute)}{default}"
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Codes of problems: what the catalogue says of them.
+
+
+class CodeExplanation(Explanation, frozen=True, kw_only=True):
+    """A code of problems, as the catalogue has it."""
+
+    code: str
+    severity: Severity
+    title: str
+    message: str
+    """With the names of parameters in braces, as the hint and what is said otherwise."""
+    hint: str
+    otherwise: str
+    """The hint where there is nothing to suggest."""
+    parameters: dict[str, str]
+    """Their types, by name."""
+
+
+def describe_code(code: Code) -> CodeExplanation:
+    """An entry of the catalogue."""
+    return CodeExplanation(
+        code=code.code,
+        severity=code.severity,
+        title=code.title,
+        message=code.message,
+        hint=code.hint,
+        otherwise=code.otherwise,
+        parameters={name: type.__name__ for name, type in code.parameters.items()},
+    )

@@ -6,9 +6,8 @@ Scopes are those in force, filters have the places that they have in the folder 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from situ.bus.interface import Bus
 from situ.event.row import Row
@@ -24,13 +23,11 @@ from situ.registry.snapshots import fetch_scopes
 from situ.router.explain_visibility import EventReference, Progress, search_dead_letters, search_log
 from situ.routing.model import ROOT, Advertisement, Subscription
 from situ.stages.explain_visibility import (
-    EventVisibilityExplanation,
+    VisibilityAnswer,
     about_event,
     about_sample,
     explain_row,
     explain_sample,
-    explanation_as_json,
-    explanation_lines,
     sample_event,
     without_scopes,
 )
@@ -43,14 +40,6 @@ if TYPE_CHECKING:
 _ENVELOPE = {"specversion": "1.0", "id": "sample"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VisibilityAnswer:
-    """In words, and as data."""
-
-    text: str
-    data: dict[str, Any]
-
-
 async def explain_visibility(
     name: str, to: str, bus: Bus, deployment: Deployment, written: ScopeGraph, progress: Progress | None = None
 ) -> VisibilityAnswer:
@@ -59,10 +48,10 @@ async def explain_visibility(
     row = await _find(name, bus, seal_of(deployment.numbers.seal), progress)
     seeing = EventVisibility.of(deployment.numbered())
     if seeing is None:
-        return _answer(about_event(row), to, without_scopes())
+        return without_scopes().about(about_event(row), to)
     for epoch in seeing.missing([row]):
         seeing.know(epoch, await fetch_scopes(bus, epoch))
-    return _answer(about_event(row), to, explain_row(seeing, row, subscription.scopes, written))
+    return explain_row(seeing, row, subscription.scopes, written).about(about_event(row), to)
 
 
 def explain_visibility_of_sample(
@@ -85,9 +74,9 @@ def explain_visibility_of_sample(
     about = about_sample(ad, values["event"]["type"])
     seeing = EventVisibility.of(deployment.numbered())
     if seeing is None:
-        return _answer(about, to, without_scopes())
+        return without_scopes().about(about, to)
     event = sample_event(seeing, values["event"]["type"], values["event"], values["data"])
-    return _answer(about, to, explain_sample(seeing, event, advertisement.scopes, subscription.scopes, written))
+    return explain_sample(seeing, event, advertisement.scopes, subscription.scopes, written).about(about, to)
 
 
 def _in_root(
@@ -123,8 +112,3 @@ def _subscription(id: str, deployment: Deployment) -> Subscription:
     if found is None:
         raise SituError(UNKNOWN_SUBSCRIPTION(name=id, nearest=nearest(id, deployment.subscriptions)))
     return found
-
-
-def _answer(about: tuple[str, dict[str, Any]], to: str, why: EventVisibilityExplanation) -> VisibilityAnswer:
-    what, data = about
-    return VisibilityAnswer(text=explanation_lines(what, why), data=explanation_as_json({**data, "to": to}, why))

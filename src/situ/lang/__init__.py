@@ -3,5 +3,5 @@ type system, the expression language.
 
 It knows no part of Situ, does no I/O and has no clock.
 
-Front door: problems, catalogue, explanation, documents, units, quantities, types, expr, stored_form.
+Front door: problems, catalogue, json_form, documents, units, quantities, types, expr.
 """

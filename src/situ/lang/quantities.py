@@ -14,7 +14,6 @@ from typing import NoReturn
 
 from situ.lang.catalogue import BAD_QUANTITY, UNKNOWN_UNIT
 from situ.lang.problems import Location, SituError
-from situ.lang.types.scalars import Unfit, read_date, read_timestamp
 from situ.lang.units import NO_UNIT, Unit, Units, UnknownUnit
 
 _QUANTITY = re.compile(
@@ -90,6 +89,8 @@ def format_duration(value: timedelta) -> str:
 
 def parse_instant(text: str, location: Location | None = None) -> datetime:
     """Read a date, which means 00:00 UTC of that day, or a time of RFC 3339."""
+    from situ.lang.types.scalars import Unfit, read_date, read_timestamp  # with all types, which no duration needs
+
     try:
         if len(text) == len("2026-11-01"):
             day: date = read_date(text)

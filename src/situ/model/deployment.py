@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from situ.contexts.table import EMPTY_CONTEXTS, Contexts
-from situ.lang.expr.definitions import Function, callable_functions
+from situ.lang.expr.definitions import DefinedFunction, callable_functions
 from situ.lang.expr.scope import Definition
 from situ.lang.types.table import Types
 from situ.model.kinds import PARTS, canonical, deployment_as_json, read_parts
@@ -55,7 +55,7 @@ class Deployment:
     version: int = 0
     settings: Settings = field(default_factory=Settings)
     types: Types = field(default_factory=lambda: Types(types={}))
-    functions: Mapping[str, Function] = field(default_factory=_nothing)
+    functions: Mapping[str, DefinedFunction] = field(default_factory=_nothing)
     sources: Mapping[str, Source] = field(default_factory=_nothing)
     push: Mapping[str, Push] = field(default_factory=_nothing)
     ontology: Ontology = field(default_factory=Ontology)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from situ.lang.stored_form import StoredForm
+from situ.lang.json_form import StoredForm
 from situ.model.deployment import Deployment
 from situ.model.kinds import KINDS, ComparedByKind, ComparedThing, Kind, things_in
 

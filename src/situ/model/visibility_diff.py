@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from situ.lang.stored_form import StoredForm
+from situ.lang.json_form import StoredForm
 from situ.lang.tags import TagSet
 from situ.lang.types.model import Struct, is_subtype
 from situ.lang.types.table import Types

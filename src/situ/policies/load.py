@@ -16,7 +16,7 @@ from situ.lang.catalogue import BAD_NAME, DECLARED_TWICE, NAME_OF_POLICY, NOBODY
 from situ.lang.problems import Location, Problem, Problems, SituError
 from situ.policies.check.domain import Domain
 from situ.policies.check.policy import check_policy
-from situ.policies.language.parse import parse_policy
+from situ.policies.language.print import print_policy
 from situ.policies.language.syntax import PolicyText
 from situ.policies.model import Policy
 from situ.policies.source_coverage import NO_ACTIONS, attributes_needed, cover_attributes
@@ -78,6 +78,22 @@ def load_policies(
             _remembered(domain)[policy.name, policy.text] = policy
             problems.extend(_unprovided(policy, domain, sources))
     return MappingProxyType({name: found[name] for name in sorted(found)})
+
+
+def read_policy(data: bytes, file: str, domain: Domain, known: Mapping[str, Policy]) -> Policy:
+    """The policy that stands in a file; one of those known if it is the same. :class:`SituError` if it is none."""
+    from situ.policies.language.parse import parse_policy  # with its grammar: most commands read no policy
+
+    text = parse_policy(data, file)
+    name = name_of(text, file)
+    found = known.get(name)
+    if found is not None and found.text == print_policy(text):
+        return found
+    problems = Problems()
+    policy = check_policy(text, domain, problems, name=name)
+    if policy is None:
+        raise SituError(*problems.sorted())
+    return policy
 
 
 def check_names(
@@ -148,6 +164,8 @@ def name_of(text: PolicyText, file: str) -> str:
 
 
 def _policy(each: PolicyFile, domain: Domain, problems: Problems) -> Policy | None:
+    from situ.policies.language.parse import parse_policy  # with its grammar: most commands read no policy
+
     text = parse_policy(each.data, each.file)
     return check_policy(text, domain, problems, name=each.name or name_of(text, each.file))
 

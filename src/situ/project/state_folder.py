@@ -12,7 +12,6 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from situ.bus.folder_lock import STATE, private_folder
@@ -37,6 +36,8 @@ _FORM = "%(asctime)s.%(msecs)03dZ %(process)d %(levelname)-7s %(name)s: %(messag
 @contextmanager
 def logging_to(folder: Path) -> Iterator[Path]:
     """Log into this project while the context lasts; gives the file."""
+    from logging.handlers import RotatingFileHandler
+
     file = folder / LOG
     private_folder(file.parent)
     handler = RotatingFileHandler(file, maxBytes=_SIZE, backupCount=_FILES, encoding="utf-8", delay=True)

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from msgspec import structs
+
 from situ.lang.catalogue import NOT_UNDERSTOOD
 from situ.lang.tags import TagSet, parse_tags
 from situ.protocol.effects import (
@@ -275,9 +277,9 @@ def on_declared(state: RouterState, given: Declared, now: float) -> Effects:
     installed = given.version <= state.adopted
     message = _acknowledged(pending, INSTALLED if installed else ACCEPTED, given.version)
     if isinstance(message, ContextAck):
-        message = replace(message, gone=gone)
+        message = structs.replace(message, gone=gone)
     if isinstance(message, AdAck | SubAck):
-        message = replace(message, said=given.said)
+        message = structs.replace(message, said=given.said)
     if not installed:
         state.waiting.append((given.version, pending))
     if pending.answer is not None:

@@ -6,8 +6,9 @@ sender. How they are written is :mod:`situ.protocol.wire`, what they do is :mod:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from situ.event.message import EventKey
 
@@ -19,8 +20,7 @@ from situ.event.message import EventKey
 # ── from a client to its router ───────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expect:
+class Expect(Struct, frozen=True, kw_only=True):
     """This is what a subscription of mine needs, as a file of the project would say it."""
 
     req: int
@@ -33,8 +33,7 @@ class Expect:
     """It rests, and does so from the first moment where it is not known any more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeExpectation:
+class ChangeExpectation(Struct, frozen=True, kw_only=True):
     """It needs something else from now on; what is not said stays. The version is that of what is new."""
 
     req: int
@@ -43,8 +42,7 @@ class ChangeExpectation:
     version: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MoveExpectation:
+class MoveExpectation(Struct, frozen=True, kw_only=True):
     """Let an expectation rest (``suspend``), wake it (``resume``), or end it (``revoke``)."""
 
     req: int
@@ -53,8 +51,7 @@ class MoveExpectation:
     version: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provide:
+class Provide(Struct, frozen=True, kw_only=True):
     """This is what I can do as a publisher of a type, as a file of the project would say it."""
 
     req: int
@@ -63,8 +60,7 @@ class Provide:
     version: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeProfile:
+class ChangeProfile(Struct, frozen=True, kw_only=True):
     """I do something else from now on; what is not said stays."""
 
     req: int
@@ -73,15 +69,13 @@ class ChangeProfile:
     version: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RevokeProfile:
+class RevokeProfile(Struct, frozen=True, kw_only=True):
     req: int
     type: str
     version: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerAdvice:
+class AnswerAdvice(Struct, frozen=True, kw_only=True):
     """I will do what I am advised to (``accepted``), or not (``refused``), or I tried (``failed``).
 
     ``values`` is what I can do instead: property → value.
@@ -93,8 +87,7 @@ class AnswerAdvice:
     values: dict[str, float | str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskQuality:
+class AskQuality(Struct, frozen=True, kw_only=True):
     """How do things stand? ``about`` is an expectation, or a profile if ``publisher``; all of mine, if empty.
 
     ``explain``: and why, in words.
@@ -115,8 +108,7 @@ Negotiated = (
 # ── from a router to its client ───────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QualityAck:
+class QualityAck(Struct, frozen=True, kw_only=True):
     """Done: what is in force now, as JSON. To a question: the answer, in words and as JSON."""
 
     req: int = 0
@@ -130,16 +122,14 @@ class QualityAck:
 # ── from a client to its router ───────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Connect:
+class Connect(Struct, frozen=True, kw_only=True):
     """I am here. The incarnation is that of my keys."""
 
     incarnation: int
     principal: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FullList:
+class FullList(Struct, frozen=True, kw_only=True):
     """Everything I declare, and up to which of my events I know that they are stored."""
 
     version: int = 0
@@ -155,8 +145,7 @@ Tags = dict[str, str | tuple[str, ...]]
 """Dimension → scope, or ``any``; ``rest`` → ``any`` or ``none``. Several scopes are told as they came, and refused."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferedAdvertisement:
+class OfferedAdvertisement(Struct, frozen=True, kw_only=True):
     """What an advertisement promises beside its type."""
 
     type: str
@@ -164,8 +153,7 @@ class OfferedAdvertisement:
     scopes: Tags = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WantedSubscription:
+class WantedSubscription(Struct, frozen=True, kw_only=True):
     """What a subscription asks for, in the terms of the client's context if it names no other."""
 
     types: tuple[str, ...]
@@ -175,20 +163,17 @@ class WantedSubscription:
     scopes: Tags = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heartbeat:
+class Heartbeat(Struct, frozen=True, kw_only=True):
     """I am still here."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Disconnect:
+class Disconnect(Struct, frozen=True, kw_only=True):
     """I leave."""
 
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Advertise:
+class Advertise(Struct, frozen=True, kw_only=True):
     req: int
     ad: str
     type: str
@@ -196,14 +181,12 @@ class Advertise:
     scopes: Tags = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unadvertise:
+class Unadvertise(Struct, frozen=True, kw_only=True):
     req: int
     ad: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subscribe:
+class Subscribe(Struct, frozen=True, kw_only=True):
     req: int
     sub: str
     types: tuple[str, ...]
@@ -213,22 +196,19 @@ class Subscribe:
     scopes: Tags = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unsubscribe:
+class Unsubscribe(Struct, frozen=True, kw_only=True):
     req: int
     sub: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UseContext:
+class UseContext(Struct, frozen=True, kw_only=True):
     """From here on I speak and hear in the terms of this context."""
 
     req: int
     context: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DefineContext:
+class DefineContext(Struct, frozen=True, kw_only=True):
     """This is a context, as a file of the project would declare it."""
 
     req: int
@@ -236,8 +216,7 @@ class DefineContext:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeScopes:
+class ChangeScopes(Struct, frozen=True, kw_only=True):
     """Scopes shall be like this. ``epoch`` is the one that this was made for, if that matters."""
 
     req: int
@@ -245,8 +224,7 @@ class ChangeScopes:
     epoch: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Publish:
+class Publish(Struct, frozen=True, kw_only=True):
     """Events in the order of their keys. Without a key the router gives them."""
 
     key: EventKey | None
@@ -254,8 +232,7 @@ class Publish:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loss:
+class Loss(Struct, frozen=True, kw_only=True):
     """These of my events will never come."""
 
     from_seq: int
@@ -264,16 +241,14 @@ class Loss:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Describe:
+class Describe(Struct, frozen=True, kw_only=True):
     """What are these types? All, if none is named."""
 
     req: int
     types: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explain:
+class Explain(Struct, frozen=True, kw_only=True):
     """Why is this event visible to a subscription, ``client/name``, or not?
 
     Instead of an event: a sample of what an advertisement would publish, as text.
@@ -286,8 +261,7 @@ class Explain:
     sample: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class History:
+class History(Struct, frozen=True, kw_only=True):
     """What my subscription would have got, page by page.
 
     It begins at an instant (µs; neither: with the first event there is) and goes on where the last page ended, which
@@ -304,8 +278,7 @@ class History:
 # ── from a router to its client ───────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class Terms(Struct, frozen=True, kw_only=True):
     """What the project's settings say that clients keep to. Times are in seconds."""
 
     batch_events: int = 500
@@ -316,8 +289,7 @@ class Terms:
     heartbeat: float = 5.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectAck:
+class ConnectAck(Struct, frozen=True, kw_only=True):
     """``incarnation`` is the router's: with another one it has forgotten its children."""
 
     zone: str
@@ -328,15 +300,13 @@ class ConnectAck:
     terms: Terms = field(default_factory=Terms)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FullListRequest:
+class FullListRequest(Struct, frozen=True, kw_only=True):
     """Tell me everything you have. Of another incarnation than the one you know: connect again first."""
 
     incarnation: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FullListAck:
+class FullListAck(Struct, frozen=True, kw_only=True):
     """What is declared for the client now, by itself or in the project."""
 
     version: int = 0
@@ -344,8 +314,7 @@ class FullListAck:
     subs: dict[str, WantedSubscription] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
+class Notice(Struct, frozen=True, kw_only=True):
     """A problem that kept nothing from being done, as ``said`` of what was declared.
 
     >>> trucks = await office.register_for_events("TruckSeen")
@@ -358,8 +327,7 @@ class Notice:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdAck:
+class AdAck(Struct, frozen=True, kw_only=True):
     """``accepted``: the declaration has a version. ``installed``: every engine works with it."""
 
     req: int = 0
@@ -370,8 +338,7 @@ class AdAck:
     said: tuple[Notice, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubAck:
+class SubAck(Struct, frozen=True, kw_only=True):
     req: int = 0
     sub: str
     state: str
@@ -380,8 +347,7 @@ class SubAck:
     said: tuple[Notice, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextAck:
+class ContextAck(Struct, frozen=True, kw_only=True):
     """``accepted`` and ``installed`` as of a declaration. Of a definition, the context that has it may be a fork."""
 
     req: int = 0
@@ -394,8 +360,7 @@ class ContextAck:
     """Advertisements that have no meaning in the context, and so are no more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScopeAck:
+class ScopeAck(Struct, frozen=True, kw_only=True):
     """Scopes are as asked, since this epoch. ``pending`` as long as engines work with those before, ``complete`` then.
 
     What was so already is complete, and needs no epoch of its own.
@@ -409,8 +374,7 @@ class ScopeAck:
     said: tuple[Notice, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadEvent:
+class DeadEvent(Struct, frozen=True, kw_only=True):
     """An event of a stored message that became a dead letter, with the first reason and the others."""
 
     seq: int
@@ -420,14 +384,12 @@ class DeadEvent:
     others: tuple[Notice, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishAck:
+class PublishAck(Struct, frozen=True, kw_only=True):
     up_to: int
     dead: tuple[DeadEvent, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryAck:
+class HistoryAck(Struct, frozen=True, kw_only=True):
     """A page of the root log: its body is a batch. ``after`` is where the next one begins, if there is ``more``."""
 
     after: str
@@ -436,15 +398,13 @@ class HistoryAck:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ack:
+class Ack(Struct, frozen=True, kw_only=True):
     """Done, with nothing to add."""
 
     req: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nack:
+class Nack(Struct, frozen=True, kw_only=True):
     """Not done. ``retry``: the same may succeed later. ``expected``: the number that would have been right."""
 
     of: str
@@ -457,15 +417,13 @@ class Nack:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Closed:
+class Closed(Struct, frozen=True, kw_only=True):
     """Sessions below this one are over: somebody else connected under the same name."""
 
     session: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeAck:
+class DescribeAck(Struct, frozen=True, kw_only=True):
     """Type → its supertypes, whether events are of it, and its attributes as they are declared."""
 
     req: int = 0
@@ -473,15 +431,13 @@ class DescribeAck:
     types: dict[str, Description] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Description:
+class Description(Struct, frozen=True, kw_only=True):
     event: bool
     above: tuple[str, ...] = ()
     attributes: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainAck:
+class ExplainAck(Struct, frozen=True, kw_only=True):
     """The answer, in words and as JSON: as much of it as the client may know."""
 
     req: int = 0

@@ -13,8 +13,9 @@ once more under the same id they are stored once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
+
+from msgspec import structs
 
 from situ.lang.catalogue import NO_RIGHT, NOT_CONNECTED, NOT_UNDERSTOOD, OLD_SESSION
 from situ.lang.problems import SituError
@@ -253,7 +254,7 @@ def _full_list(state: RouterState, child: Child, given: Received, message: FullL
         listed += [advertisement_of(client, name, offered) for name, offered in sorted(message.ads.items())]
         for name, wanted in sorted(message.subs.items()):
             context = wanted.context or message.context
-            listed.append(subscription_of(state, client, name, replace(wanted, context=context)))
+            listed.append(subscription_of(state, client, name, structs.replace(wanted, context=context)))
     except SituError as error:
         yield from refuse(given.ticket, "FullList", 0, error.problems[0])
         return

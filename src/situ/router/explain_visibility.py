@@ -32,15 +32,16 @@ from situ.model import Deployment
 from situ.protocol.messages import Explain, ExplainAck
 from situ.registry.snapshots import fetch_scopes
 from situ.routing.model import Subscription
-from situ.scopes.explanation import Side, may_know_all
+from situ.scopes.explanation import may_know_all
 from situ.scopes.rights import Principal
 from situ.stages.explain_visibility import (
     EventVisibilityExplanation,
+    Side,
+    VisibilityAnswer,
     about_event,
     about_sample,
     explain_row,
     explain_sample,
-    explanation_as_json,
     explanation_lines,
     may_know,
     of_one_side,
@@ -160,7 +161,7 @@ async def _among(
 _LONGEST = 10.0
 _NUMBERED = re.compile(r"(?:[A-Za-z0-9-]+\.)?[0-9]{1,20}[.-][0-9]{1,20}(?:\..+)?")
 """A key, an id made of one, or that of a dead letter, as publishers count."""
-_About = tuple[str, dict[str, Any]]
+_About = Mapping[str, str | None]
 
 
 class VisibilityExplainer:
@@ -176,11 +177,9 @@ class VisibilityExplainer:
         """What this client, whose name was proved, may know; :class:`SituError` for what it may not ask."""
         question = _Question(self._bus, client, asked, deployment, await self._seen(deployment))
         about, why = question.of_sample() if asked.ad else await question.of_event()
-        what, data = about
-        answer = explanation_as_json({**data, "to": asked.to}, why)
-        return ExplainAck(
-            req=asked.req, visible=why.visible, text=explanation_lines(what, why), answer=json.dumps(answer)
-        )
+        answer = why.about(about, asked.to)
+        text = explanation_lines(answer)
+        return ExplainAck(req=asked.req, visible=why.visible, text=text, answer=json.dumps(answer.as_json()))
 
     async def _seen(self, deployment: Deployment) -> EventVisibility | None:
         """What is in force, compiled when somebody asks, and not where others would have to wait for it."""
@@ -214,7 +213,7 @@ class _Question:
 
     # ── a sample ──
 
-    def of_sample(self) -> tuple[_About, EventVisibilityExplanation]:
+    def of_sample(self) -> tuple[_About, VisibilityAnswer]:
         """Only of its own advertisement: others' filters are not to be tried out."""
         owner, _, name = self.asked.ad.partition("/")
         if owner != self.client and not self.everything:
@@ -246,7 +245,7 @@ class _Question:
 
     # ── an event ──
 
-    async def of_event(self) -> tuple[_About, EventVisibilityExplanation]:
+    async def of_event(self) -> tuple[_About, VisibilityAnswer]:
         wanted = self._wanted(self.asked.event)
         try:
             async with asyncio.timeout(_LONGEST):
@@ -274,8 +273,7 @@ class _Question:
         if not self.everything:
             key = self.seeing.seal.key(row.key)
             own = row.id == f"{row.incarnation}-{row.seq}"
-            about, data = about_event(msgspec.structs.replace(row, id=key.rpartition(".")[2] if own else row.id))
-            return about, {**data, "key": key}
+            return {**about_event(row), "event": key.rpartition(".")[2] if own else row.id, "key": key}
         return about_event(row)
 
     def _wanted(self, text: str) -> EventReference:
@@ -293,7 +291,7 @@ class _Question:
                 return EventReference(id=text)
         return EventReference.parse(text, self.seeing.seal)
 
-    def _nothing_found(self, wanted: EventReference) -> tuple[_About, EventVisibilityExplanation]:
+    def _nothing_found(self, wanted: EventReference) -> tuple[_About, VisibilityAnswer]:
         """What is not there, and what it may not know to be there."""
         if self.everything or (wanted.key is not None and wanted.key.client == self.client):
             raise SituError(UNKNOWN_EVENT(name=self.asked.event))
@@ -325,14 +323,14 @@ class _Question:
 
     def _as_allowed(
         self, why: EventVisibilityExplanation, side: Side, subscription: Subscription, own: TagSet
-    ) -> EventVisibilityExplanation:
+    ) -> VisibilityAnswer:
         assert self.seeing is not None
         if may_know(self.seeing, self.by, why, subscription.scopes):
             return why
         return of_one_side(why.visible, side, own)
 
     def _named(self) -> _About:
-        return f"event {self.asked.event}", {"event": self.asked.event}
+        return {"event": self.asked.event}
 
     def _not_its_own(self) -> Problem:
         reason = "only what it published and what it subscribed to itself can be explained to it"

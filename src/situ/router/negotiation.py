@@ -29,7 +29,7 @@ from situ.quality.model.json_form import expectation_as_json, profile_as_json
 from situ.quality.model.shapes import Shape
 from situ.quality.negotiation.inputs_and_effects import (
     Came,
-    Deployed,
+    DeployedQuality,
     Gone,
     Input,
     Measured,
@@ -130,7 +130,7 @@ _LOOKED_AT = (
 """What of a deployment negotiation depends on."""
 
 
-_CHANGE_PUBLISHERS = (Deployed, Restored, Providing, Retracting)
+_CHANGE_PUBLISHERS = (DeployedQuality, Restored, Providing, Retracting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +298,7 @@ class NegotiationHost:
         self._in_use = self._in_use or bool(deployment.quality)
         if not self._in_use:
             if before.version == 0:
-                await self._step(Deployed(quality=deployment.quality, relevance=Relevance()))
+                await self._step(DeployedQuality(quality=deployment.quality, relevance=Relevance()))
             return
         if self._pools is None or _matters(before, deployment):
             await self._work_out()
@@ -309,7 +309,7 @@ class NegotiationHost:
         self._pools = await asyncio.to_thread(RelevantProfiles.of, self._deployment, self._pools)
         relevance = await asyncio.to_thread(self._pools.relevance)
         had_begun = self._state.begun
-        await self._step(Deployed(quality=self._deployment.quality, relevance=relevance))
+        await self._step(DeployedQuality(quality=self._deployment.quality, relevance=relevance))
         if not had_begun:
             # A process before this one may have been ended before it could take these away.
             self.reshaping.put({id: None for id in self._deployment.shapes if id not in self._state.shapes})

@@ -474,10 +474,10 @@ class QualityAnswers:
 
     def _explained_publisher(self, publisher: str) -> Answer:
         found = explain_publisher(self.state, publisher)
-        if not found:
+        if not found.profiles:
             known = {each.profile.publisher for each in self.state.profiles.values()}
             raise _unknown("publisher with a profile", publisher, known)
-        return {"profiles": [each.as_json() for each in found]}, publisher_as_text(publisher, found)
+        return found.as_json(), publisher_as_text(found)
 
     def table(self) -> Json:
         """Who expects what, who can do what, what holds and why not."""

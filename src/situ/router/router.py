@@ -494,8 +494,9 @@ class Router:
             return ()
         kind = _name_of(given)
         retry = isinstance(given, Received) and isinstance(given.message, _NUMBERED)
-        nack = Nack(of=kind, code=problem.code.code, message=problem.message, hint=problem.hint, retry=retry)
-        answer = Answer(ticket=given.ticket, message=replace(nack, req=getattr(_said(given), "req", 0)))
+        req = getattr(_said(given), "req", 0)
+        nack = Nack(of=kind, req=req, code=problem.code.code, message=problem.message, hint=problem.hint, retry=retry)
+        answer = Answer(ticket=given.ticket, message=nack)
         if not retry:
             return (answer,)
         return (*leave(self._state, given.client), answer)

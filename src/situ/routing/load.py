@@ -15,7 +15,7 @@ from situ.lang.catalogue import (
     TYPE_NOT_AVAILABLE,
     UNKNOWN_CONTEXT,
 )
-from situ.lang.documents import Document, Fields, Node, Reader, ScalarNode, SequenceNode
+from situ.lang.documents import Document, Fields, Node, Reader, ScalarNode, SequenceNode, is_nothing
 from situ.lang.documents import MappingNode as Written
 from situ.lang.expr.faults import NO_FAULTS, Faults
 from situ.lang.expr.limits import DEFAULT_LIMITS, ExpressionLimits
@@ -23,7 +23,6 @@ from situ.lang.expr.scope import Definition
 from situ.lang.expr.syntax import spell
 from situ.lang.problems import Location, Problem, Problems, SituError, nearest
 from situ.lang.tags import NO_TAGS, TagSet, WrittenTags, read_tags
-from situ.lang.types.declaration import is_nothing
 from situ.lang.types.lookup import Suggestions, not_declared
 from situ.lang.types.model import ListOf, Struct, Type
 from situ.lang.types.table import RESERVED_EVENTS, Types

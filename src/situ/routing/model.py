@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from situ.lang.catalogue import NOT_AS_ADVERTISED
+from situ.lang.json_form import text_of
 from situ.lang.problems import Location, Problem
 from situ.lang.tags import NO_TAGS, TagSet, WrittenTags
 
@@ -48,7 +49,7 @@ class ClientDeclaration:
     def from_json(cls, name: str, value: Mapping[str, Any]) -> ClientDeclaration:
         if not NAME.fullmatch(name) or value.keys() - {"context", "scopes"}:
             raise ValueError(f"{name!r} is no client of this release")
-        return cls(name=name, context=_text(value.get("context", ROOT)), scopes=_scopes(value))
+        return cls(name=name, context=text_of(value.get("context", ROOT)), scopes=_scopes(value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +77,8 @@ class Advertisement:
     @classmethod
     def from_json(cls, id: str, value: Mapping[str, Any]) -> Advertisement:
         client, name = _parts(id)
-        where = _text(value.get("where", ""))
-        return cls(client=client, name=name, type=_text(value["type"]), where=where, scopes=_scopes(value))
+        where = text_of(value.get("where", ""))
+        return cls(client=client, name=name, type=text_of(value["type"]), where=where, scopes=_scopes(value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,10 +122,10 @@ class Subscription:
         return cls(
             client=client,
             name=name,
-            types=tuple(_text(type) for type in value["types"]),
-            where=_text(value.get("where", "")),
+            types=tuple(text_of(type) for type in value["types"]),
+            where=text_of(value.get("where", "")),
             durable=durable,
-            context=_text(value.get("context", ROOT)),
+            context=text_of(value.get("context", ROOT)),
             scopes=_scopes(value),
         )
 
@@ -156,12 +157,6 @@ def _parts(id: str) -> tuple[str, str]:
     if not slash or not NAME.fullmatch(client) or not NAME.fullmatch(name):
         raise ValueError(f"{id!r} is no `client/name`")
     return client, name
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
-    return value
 
 
 def not_of_type(type: str, ad: str, advertised: str) -> Problem:

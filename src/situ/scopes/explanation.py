@@ -1,7 +1,7 @@
-"""Why an event is visible to a subscription, or why not: as data, as JSON and in words.
+"""Why an event is visible to a subscription, or why not: as data, which is its own JSON form, and in words.
 
 `RootEvent` is an event that filters can be asked about, `paths_between` finds ways between two scopes,
-`explain_visibility` explains each dimension, `explained_as_json` and `explain_text` show it.
+`explain_visibility` explains each dimension, `dimension_lines` and `summary` say it in words.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ from enum import Enum
 from itertools import islice
 from typing import Any, Literal
 
+import msgspec
+
 from situ.lang.expr.interpret import interpret
 from situ.lang.expr.runtime import FAILURES
 from situ.lang.expr.tree import Read, walk
+from situ.lang.json_form import Explanation
 from situ.lang.tags import ANY, TagSet
 from situ.scopes.dimension_plan import compile_dimension, constant
 from situ.scopes.epochs import NOTHING_RELEASED
@@ -136,76 +139,71 @@ def _distances(dimension: Dimension, start: str, end: str, is_open: Open) -> dic
 _MOST_OTHERS = 3
 """Further ways that are told of an event that is not visible."""
 
-Side = Literal["producer", "consumer"]
+FilterValue = tuple[Literal["true", "false", "NULL", "fails", "not true"], str | None]
+"""What a filter said of an event, and why if that is not plain."""
 
 
 class DimensionCase(Enum):
     """Why it is as it is in a dimension, where the table alone decides, and where a way must be found."""
 
-    BETWEEN = "between scopes"
-    ANY_WANTED = "any scope is wanted"
-    NO_LIMIT = "the producer puts no limit"
-    UNUSED = "nobody names a scope"
-    CLOSED = "closed, and nothing is said"
-    SCOPE_AGAINST_NOTHING = "a scope against nothing"
-    NOTHING_AGAINST_SCOPE = "nothing against a scope"
-    NO_SUCH_SCOPE = "a scope that is not there"
+    BETWEEN = "between"
+    ANY_WANTED = "any_wanted"
+    NO_LIMIT = "no_limit"
+    UNUSED = "unused"
+    CLOSED = "closed"
+    SCOPE_AGAINST_NOTHING = "scope_against_nothing"
+    NOTHING_AGAINST_SCOPE = "nothing_against_scope"
+    NO_SUCH_SCOPE = "no_such_scope"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilterAnswer:
-    """A filter that was put to the event, with what it said: ``true``, ``false``, ``NULL`` or ``fails``, and why."""
+class FilterAnswer(Explanation, frozen=True, kw_only=True):
+    """A filter that was put to the event, and what it said."""
 
     interface: str
-    filter: BoundaryFilter
-    value: str
-    reason: str = ""
+    """`output(SCOPE)`, `link up`, `input(SCOPE)` or `link down`."""
+    filter: str
+    value: Literal["true", "false", "NULL", "fails", "not true"]
+    """`not true`: the event is not at hand, or it would be true now and was not when it was stamped."""
+    reason: str | None
+    place: str | None
+    """Where the folder has the filter."""
 
     @property
     def passes(self) -> bool:
         return self.value == "true"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScopePathStep:
+class ScopePathStep(Explanation, frozen=True, kw_only=True):
     """One step of a way, with the filters that were asked there."""
 
-    start: str
-    end: str
-    up: bool
+    start: str = msgspec.field(name="from")
+    end: str = msgspec.field(name="to")
+    direction: Literal["up", "down"]
     asked: tuple[FilterAnswer, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DimensionExplanation:
-    """One dimension: what both sides say, and what comes of it.
-
-    ``way`` is the shortest that is open, or if none is the shortest there is; ``others`` are ways that were tried in
-    vain besides. ``lacking`` are the smallest sets of filters that would open a way if they were true.
-    """
+class DimensionExplanation(Explanation, frozen=True, kw_only=True):
+    """One dimension: what both sides say, and what comes of it."""
 
     dimension: str
     advertised: str | None
     subscribed: str | None
-    cell: DimensionCase
     visible: bool
+    cell: DimensionCase = msgspec.field(name="code")
     way: tuple[ScopePathStep, ...] = ()
-    others: tuple[tuple[ScopePathStep, ...], ...] = ()
+    """The shortest that is open, or if none is the shortest there is."""
+    others: tuple[tuple[ScopePathStep, ...], ...] = msgspec.field(default=(), name="also_tried")
+    blocked: FilterAnswer | None = None
+    """The first filter on the way that did not pass."""
     lacking: tuple[tuple[str, ...], ...] = ()
-
-    @property
-    def blocked(self) -> FilterAnswer | None:
-        """The first filter on the way that did not pass."""
-        return first_blocked(self.way)
+    """The smallest sets of filters that would open a way if they were true."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VisibilityExplanation:
-    """The answer. ``side``: it was asked by somebody who may only see this side, and the other is left out."""
+class VisibilityExplanation(Explanation, frozen=True, kw_only=True):
+    """The answer of the scopes of one epoch."""
 
     visible: bool
     dimensions: tuple[DimensionExplanation, ...]
-    side: Side | None = None
 
     @property
     def hidden(self) -> tuple[DimensionExplanation, ...]:
@@ -226,10 +224,10 @@ class FilterAnswers:
     def passes(self, text: str) -> bool:
         return text in self.true or constant(text) is True
 
-    def value(self, text: str) -> tuple[str, str]:
+    def value(self, text: str) -> FilterValue:
         if self.passes(text):
-            return "true", ""
-        value, reason = value_of(self.event, text) if self.event is not None else ("not true", "")
+            return "true", None
+        value, reason = value_of(self.event, text) if self.event is not None else ("not true", None)
         return ("not true", "when it was stamped") if value == "true" else (value, reason)
 
 
@@ -263,27 +261,6 @@ def may_know_all(graph: ScopeGraph, by: Principal, advertised: TagSet, subscribe
         or _administers_ends(graph, by, name, advertised.tag(name), subscribed.tag(name))
         for name, dimension in graph.dimensions.items()
         if dimension.closed
-    )
-
-
-def one_side(visible: bool, side: Side, own: TagSet) -> VisibilityExplanation:
-    """For those who may not know more: the answer, and what they said themselves. No foreign scope, filter or value.
-
-    Nothing is told of single dimensions, and none is named that they did not name: that would tell of the other side.
-    """
-    return VisibilityExplanation(
-        visible=visible,
-        side=side,
-        dimensions=tuple(
-            DimensionExplanation(
-                dimension=name,
-                advertised=tag if side == "producer" else None,
-                subscribed=tag if side == "consumer" else None,
-                cell=DimensionCase.BETWEEN,
-                visible=visible,
-            )
-            for name, tag in own.named
-        ),
     )
 
 
@@ -333,7 +310,7 @@ def _cell(dimension: Dimension | None, advertised: str | None, subscribed: str |
 def _between(
     dimension: Dimension, event: RootEvent | FilterAnswers, advertised: str, subscribed: str
 ) -> DimensionExplanation:
-    answers: dict[str, tuple[str, str]] = {}
+    answers: dict[str, FilterValue] = {}
 
     def ask(interface: str, each: BoundaryFilter) -> FilterAnswer:
         if each.text not in answers:
@@ -341,7 +318,8 @@ def _between(
                 event.value(each.text) if isinstance(event, FilterAnswers) else value_of(event, each.text)
             )
         value, reason = answers[each.text]
-        return FilterAnswer(interface=interface, filter=each, value=value, reason=reason)
+        place = None if each.place is None else str(each.place)
+        return FilterAnswer(interface=interface, filter=each.text, value=value, reason=reason, place=place)
 
     def is_open(leg: PathLeg) -> bool:
         return all(ask(name, each).passes for name, each in leg.filters)
@@ -349,7 +327,10 @@ def _between(
     def told(way: Way) -> tuple[ScopePathStep, ...]:
         return tuple(
             ScopePathStep(
-                start=leg.start, end=leg.end, up=leg.up, asked=tuple(ask(name, each) for name, each in leg.filters)
+                start=leg.start,
+                end=leg.end,
+                direction="up" if leg.up else "down",
+                asked=tuple(ask(name, each) for name, each in leg.filters),
             )
             for leg in way
         )
@@ -364,6 +345,7 @@ def _between(
             visible=visible,
             way=shown[0] if shown else (),
             others=tuple(shown[1:]),
+            blocked=first_blocked(shown[0]) if shown else None,
             lacking=lacking,
         )
 
@@ -394,10 +376,10 @@ def _lacking(
     return (tuple(text for text in asked if not event.passes(text)),)
 
 
-def value_of(event: RootEvent, text: str) -> tuple[str, str]:
+def value_of(event: RootEvent, text: str) -> FilterValue:
     """What a filter says of an event, and why where that is not plain: what is missing, what fails."""
     if event.passes(text):
-        return "true", ""
+        return "true", None
     meaning = next((each for each in event.filters.meanings(text) if event.type in each.types), None)
     if meaning is None or meaning.node is None:
         return "NULL", f"{event.type} has nothing that it asks for"
@@ -407,82 +389,28 @@ def value_of(event: RootEvent, text: str) -> tuple[str, str]:
     except FAILURES as failure:
         return "fails", str(failure) or "the operation fails"
     if value is not None:
-        return str(bool(value)).lower(), ""
+        return "true" if value else "false", None
     reads = {each: None for each in walk(meaning.node) if isinstance(each, Read) and interpret(each, values) is None}
     missing = ", ".join(dict.fromkeys(".".join((each.variable, *each.path)) for each in reads))
-    return "NULL", f"{missing} {'are' if ',' in missing else 'is'} missing" if missing else ""
-
-
-# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# For programs: what was found in each dimension, with a code for each reason.
-
-
-def explained_as_json(explained: VisibilityExplanation) -> dict[str, Any]:
-    """The answer; of one side, only what that side may know."""
-    return {
-        "visible": explained.visible,
-        "dimensions": [
-            _own(each, explained.side) if explained.side is not None else _dimension_as_json(each)
-            for each in explained.dimensions
-        ],
-    }
-
-
-def _own(each: DimensionExplanation, side: str) -> dict[str, Any]:
-    own = each.advertised if side == "producer" else each.subscribed
-    return {"dimension": each.dimension, "advertised" if side == "producer" else "subscribed": own}
-
-
-def _dimension_as_json(each: DimensionExplanation) -> dict[str, Any]:
-    blocked = each.blocked
-    return {
-        "dimension": each.dimension,
-        "advertised": each.advertised,
-        "subscribed": each.subscribed,
-        "visible": each.visible,
-        "code": each.cell.name.lower(),
-        "way": _way(each.way),
-        "also_tried": [_way(other) for other in each.others],
-        "blocked": None if blocked is None else _asked(blocked),
-        "lacking": [list(texts) for texts in each.lacking],
-    }
-
-
-def _way(way: tuple[ScopePathStep, ...]) -> list[dict[str, Any]]:
-    return [
-        {
-            "from": step.start,
-            "to": step.end,
-            "direction": "up" if step.up else "down",
-            "asked": [_asked(each) for each in step.asked],
-        }
-        for step in way
-    ]
-
-
-def _asked(asked: FilterAnswer) -> dict[str, Any]:
-    return {
-        "interface": asked.interface,
-        "filter": asked.filter.text,
-        "value": asked.value,
-        "reason": asked.reason or None,
-        "place": str(asked.filter.place) if asked.filter.place is not None else None,
-    }
+    return "NULL", f"{missing} {'are' if ',' in missing else 'is'} missing" if missing else None
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # In words: one block a dimension, then the sentence that sums it up.
 
 _NOT = "NOT VISIBLE"
+_CASES = {
+    DimensionCase.ANY_WANTED: "any scope is wanted",
+    DimensionCase.NO_LIMIT: "the producer puts no limit",
+    DimensionCase.UNUSED: "nobody names a scope",
+    DimensionCase.CLOSED: "closed, and nothing is said",
+    DimensionCase.SCOPE_AGAINST_NOTHING: "a scope against nothing",
+    DimensionCase.NOTHING_AGAINST_SCOPE: "nothing against a scope",
+    DimensionCase.NO_SUCH_SCOPE: "a scope that is not there",
+}
+_ARROWS = {"up": "↑", "down": "↓"}
 _WIDEST = 72
 """Columns before verdicts; a longer way pushes its own aside."""
-
-
-def explain_text(explained: VisibilityExplanation) -> str:
-    """The answer as lines of text."""
-    if explained.side is not None:
-        return "\n".join((*_own_side(explained), "visible" if explained.visible else "not visible"))
-    return "\n".join((*dimension_lines(explained), summary(explained)))
 
 
 def dimension_lines(explained: VisibilityExplanation) -> list[str]:
@@ -502,12 +430,6 @@ def summary(explained: VisibilityExplanation) -> str:
     if any(not remedy for remedy in remedies):
         return f"not visible ({names}); no event would be"
     return f"not visible ({names}); would be visible if: {', and '.join(remedies)}"
-
-
-def _own_side(explained: VisibilityExplanation) -> Iterator[str]:
-    for each in explained.dimensions:
-        own = each.advertised if explained.side == "producer" else each.subscribed
-        yield f"{each.dimension}  {own}"
 
 
 def _remedy(hidden: DimensionExplanation) -> str:
@@ -533,10 +455,10 @@ def _head(each: DimensionExplanation) -> str:
 def _dimension(each: DimensionExplanation, head: str) -> Iterator[str]:
     verdict = "visible" if each.visible else _NOT
     if each.cell is not DimensionCase.BETWEEN:
-        yield f"{head}  {verdict} ({each.cell.value})"
+        yield f"{head}  {verdict} ({_CASES[each.cell]})"
         return
     if each.visible:
-        asked = "; ".join(dict.fromkeys(question.filter.text for step in each.way for question in step.asked))
+        asked = "; ".join(dict.fromkeys(question.filter for step in each.way for question in step.asked))
         yield f"{head}  {verdict}" + (f"  {asked}" if asked else "")
         return
     yield f"{head}  {verdict}"
@@ -552,24 +474,24 @@ def _dimension(each: DimensionExplanation, head: str) -> Iterator[str]:
 def _steps(way: tuple[ScopePathStep, ...]) -> Iterator[str]:
     rows: list[tuple[str, FilterAnswer | None]] = []
     for step in way:
-        shown = f"{step.start} {'↑' if step.up else '↓'} {step.end}"
+        shown = f"{step.start} {_ARROWS[step.direction]} {step.end}"
         rows += [(shown if place == 0 else "", asked) for place, asked in enumerate(step.asked or (None,))]
     wide = max((len(shown) for shown, _ in rows), default=0)
     names = max((len(asked.interface) for _, asked in rows if asked is not None), default=0)
-    texts = max((len(asked.filter.text) for _, asked in rows if asked is not None), default=0)
+    texts = max((len(asked.filter) for _, asked in rows if asked is not None), default=0)
     for shown, asked in rows:
         if asked is None:
             yield f"   {shown}"
             continue
         value = f"{asked.value}: {asked.reason}" if asked.reason else asked.value
-        place = f"   {asked.filter.place}" if asked.filter.place is not None else ""
-        yield f"   {shown:{wide}}  {asked.interface:{names}}  {asked.filter.text:{texts}}  {value}{place}"
+        place = f"   {asked.place}" if asked.place is not None else ""
+        yield f"   {shown:{wide}}  {asked.interface:{names}}  {asked.filter:{texts}}  {value}{place}"
 
 
 def _route(way: tuple[ScopePathStep, ...]) -> str:
     parts = [way[0].start] if way else []
     for step in way:
-        parts += ["↑" if step.up else "↓", step.end]
+        parts += [_ARROWS[step.direction], step.end]
     return " ".join(parts)
 
 

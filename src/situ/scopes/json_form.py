@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from situ.lang.json_form import text_of
 from situ.lang.tags import TagSet
 from situ.scopes.graph import (
     RIGHTS,
@@ -141,13 +142,13 @@ def _to_dimension(name: str, body: Mapping[str, Any]) -> Dimension:
     if body.get("mode", "open") not in ("open", "closed"):
         raise ValueError(f"the mode of {name} is neither open nor closed")
     scopes = {scope: _to_scope(scope, below) for scope, below in body["scopes"].items()}
-    return Dimension(name=_text(name), closed=body.get("mode") == "closed", scopes=scopes)
+    return Dimension(name=text_of(name), closed=body.get("mode") == "closed", scopes=scopes)
 
 
 def _to_scope(name: str, body: Mapping[str, Any]) -> Scope:
     _known(body, "in", "output", "input", "links", "carriers")
     return Scope(
-        name=_text(name),
+        name=text_of(name),
         containers=_texts(body.get("in", ())),
         output=_to_filter(body.get("output")),
         input=_to_filter(body.get("input")),
@@ -160,7 +161,7 @@ def _to_scope(name: str, body: Mapping[str, Any]) -> Scope:
 
 
 def _to_filter(text: Any) -> BoundaryFilter | None:
-    return None if text is None else BoundaryFilter(text=_text(text))
+    return None if text is None else BoundaryFilter(text=text_of(text))
 
 
 def _to_grant(body: Mapping[str, Any]) -> Grant:
@@ -169,17 +170,17 @@ def _to_grant(body: Mapping[str, Any]) -> Grant:
     if len(may) != len(body["may"]):
         raise ValueError(f"these are no rights: {body['may']!r}")
     return Grant(
-        to=_text(body["to"]), dimension=_text(body["dimension"]), may=may, scopes=_texts(body.get("scopes", ()))
+        to=text_of(body["to"]), dimension=text_of(body["dimension"]), may=may, scopes=_texts(body.get("scopes", ()))
     )
 
 
 def _to_release(body: Mapping[str, Any]) -> Release:
     _known(body, "policy", "dimensions", "keep", "by")
     return Release(
-        policy=_text(body["policy"]),
+        policy=text_of(body["policy"]),
         dimensions=_texts(body["dimensions"]),
         keep=_texts(body.get("keep", ())),
-        by=_text(body["by"]),
+        by=text_of(body["by"]),
     )
 
 
@@ -189,10 +190,4 @@ def _known(body: Any, *keys: str) -> None:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(sorted(_text(each) for each in value))
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
-    return value
+    return tuple(sorted(text_of(each) for each in value))

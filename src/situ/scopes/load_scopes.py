@@ -21,12 +21,11 @@ from situ.lang.catalogue import (
     SCOPE_NAME_TAKEN,
     UNKNOWN_KEY,
 )
-from situ.lang.documents import Document, Fields, Node, Reader, ScalarNode
+from situ.lang.documents import Document, Fields, Node, Reader, ScalarNode, is_nothing
 from situ.lang.expr.faults import NO_FAULTS, Faults
 from situ.lang.expr.syntax import spell
 from situ.lang.problems import Location, Problem, Problems, nearest
 from situ.lang.tags import ANY, NO_TAGS, REST, VIRTUAL, TagSet, read_tags
-from situ.lang.types.declaration import is_nothing
 from situ.lang.types.dependency_order import dependency_order
 from situ.scopes.filters import FilterMeanings, check_filter
 from situ.scopes.graph import (

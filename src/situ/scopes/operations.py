@@ -7,10 +7,12 @@ are how operations travel and how the audit record keeps them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+import msgspec
+
+from situ.lang.json_form import plain
 from situ.scopes.graph import RIGHTS, Grant, Right, ScopeGraph
 from situ.scopes.json_form import scopes_as_json, scopes_from_json
 
@@ -20,8 +22,7 @@ from situ.scopes.json_form import scopes_as_json, scopes_from_json
 Side = Literal["output", "input"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinScope:
+class JoinScope(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="join"):
     """``member``, a client or a scope, shall be directly in ``scope``."""
 
     member: str
@@ -29,8 +30,7 @@ class JoinScope:
     dimension: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaveScope:
+class LeaveScope(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="leave"):
     """``member`` shall not be directly in ``scope``."""
 
     member: str
@@ -38,29 +38,26 @@ class LeaveScope:
     dimension: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PutScope:
+class PutScope(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="put"):
     """The scope shall be there, and be this. ``links`` are texts of filters: container → (up, down)."""
 
     dimension: str
     scope: str
-    containers: tuple[str, ...] = ()
+    containers: tuple[str, ...] = msgspec.field(default=(), name="in")
     output: str | None = None
     input: str | None = None
-    links: Mapping[str, tuple[str | None, str | None]] = field(default_factory=lambda: MappingProxyType({}))
+    links: Mapping[str, tuple[str | None, str | None]] = MappingProxyType({})
     carriers: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropScope:
+class DropScope(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="drop"):
     """The scope shall not be there."""
 
     dimension: str
     scope: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetFilter:
+class SetFilter(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="filter"):
     """The filter of an interface; without a text it lets everything pass."""
 
     dimension: str
@@ -69,8 +66,7 @@ class SetFilter:
     text: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetLink:
+class SetLink(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="link"):
     """The filters of one membership."""
 
     dimension: str
@@ -80,8 +76,7 @@ class SetLink:
     down: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetCarriers:
+class SetCarriers(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="carriers"):
     """The zones that a scope lists; None: it lists none."""
 
     dimension: str
@@ -89,30 +84,26 @@ class SetCarriers:
     carriers: tuple[str, ...] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetMode:
+class SetMode(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="mode"):
     """Whether a dimension is closed."""
 
     dimension: str
     closed: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrantRights:
+class GrantRights(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="grant"):
     """Somebody shall have these rights."""
 
     grant: Grant
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RevokeRights:
+class RevokeRights(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="revoke"):
     """Somebody shall not have these rights by a grant on exactly these scopes."""
 
     grant: Grant
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyScopes:
+class ApplyScopes(msgspec.Struct, frozen=True, kw_only=True, tag_field="do", tag="apply"):
     """The whole document shall be this: all or nothing."""
 
     graph: ScopeGraph
@@ -136,61 +127,20 @@ Operation = (
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Operations as plain JSON values, and back. Reading back checks the form only.
 
-_VERBS: Mapping[type, str] = {
-    JoinScope: "join",
-    LeaveScope: "leave",
-    PutScope: "put",
-    DropScope: "drop",
-    SetFilter: "filter",
-    SetLink: "link",
-    SetCarriers: "carriers",
-    SetMode: "mode",
-    GrantRights: "grant",
-    RevokeRights: "revoke",
-    ApplyScopes: "apply",
-}
-
 
 def operation_as_json(operation: Operation) -> dict[str, Any]:
     """Plain JSON values, from which :func:`operation_from_json` makes an equal operation."""
-    return {"do": _VERBS[type(operation)], **_body(operation)}
-
-
-def _body(operation: Operation) -> dict[str, Any]:
+    do = operation.__struct_config__.tag
     match operation:
-        case JoinScope() | LeaveScope():
-            return {"member": operation.member, "scope": operation.scope, "dimension": operation.dimension}
-        case PutScope():
-            links = {name: {"up": up, "down": down} for name, (up, down) in operation.links.items()}
-            carriers = None if operation.carriers is None else list(operation.carriers)
-            return {
-                "dimension": operation.dimension,
-                "scope": operation.scope,
-                "in": list(operation.containers),
-                "output": operation.output,
-                "input": operation.input,
-                "links": links,
-                "carriers": carriers,
-            }
-        case DropScope():
-            return {"dimension": operation.dimension, "scope": operation.scope}
-        case SetFilter():
-            where = {"dimension": operation.dimension, "scope": operation.scope}
-            return {**where, "side": operation.side, "text": operation.text}
-        case SetLink():
-            where = {"dimension": operation.dimension, "member": operation.member, "scope": operation.scope}
-            return {**where, "up": operation.up, "down": operation.down}
-        case SetCarriers():
-            carriers = None if operation.carriers is None else list(operation.carriers)
-            return {"dimension": operation.dimension, "scope": operation.scope, "carriers": carriers}
-        case SetMode():
-            return {"dimension": operation.dimension, "closed": operation.closed}
-        case GrantRights() | RevokeRights():
-            grant = operation.grant
-            found = {"to": grant.to, "dimension": grant.dimension, "may": list(grant.may)}
-            return {**found, "scopes": list(grant.scopes)}
-        case ApplyScopes():
-            return {"document": scopes_as_json(operation.graph)}
+        case GrantRights(grant=grant) | RevokeRights(grant=grant):
+            to = {"do": do, "to": grant.to, "dimension": grant.dimension}
+            return {**to, "may": list(grant.may), "scopes": list(grant.scopes)}
+        case ApplyScopes(graph=graph):
+            return {"do": do, "document": scopes_as_json(graph)}
+    found: dict[str, Any] = plain(operation)
+    if isinstance(operation, PutScope):
+        found["links"] = {name: {"up": up, "down": down} for name, (up, down) in operation.links.items()}
+    return found
 
 
 def operation_from_json(value: Any) -> Operation:

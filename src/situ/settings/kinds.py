@@ -245,7 +245,7 @@ _UNREACHABLE = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bus:
+class BusSettings:
     """``kind`` is ``embedded``, or ``nats`` (then there are servers)."""
 
     kind: str = _EMBEDDED
@@ -256,7 +256,7 @@ class Bus:
     key: Text | None = None
 
 
-def _read_bus(node: Node, read: Reader) -> Bus | None:
+def _read_bus(node: Node, read: Reader) -> BusSettings | None:
     if isinstance(node, MappingNode):
         if (files := node.key("files")) is not None:
             _refuse("files", files.location, read)
@@ -267,12 +267,12 @@ def _read_bus(node: Node, read: Reader) -> Bus | None:
     if scalar is None:
         return None
     if scalar.text == _EMBEDDED:
-        return Bus()
+        return BusSettings()
     if scalar.text in _UNREACHABLE:
         _refuse(scalar.text, scalar.location, read)
         return None
     if _ADDRESS.fullmatch(scalar.text) or is_unresolved(scalar.text):
-        return Bus(kind="nats", servers=(text_of(scalar),))
+        return BusSettings(kind="nats", servers=(text_of(scalar),))
     similar = () if scalar.substituted else nearest(scalar.text, _FORMS)
     found = describe(scalar) if scalar.substituted else f"`{scalar.text}`"
     read.problems.add(NOT_A_CHOICE(scalar.location, found=found, nearest=similar, choices=_FORMS))
@@ -284,14 +284,16 @@ def _refuse(bus: str, location: Location | None, read: Reader) -> None:
     read.problems.add(BUS_WITHOUT_CLIENTS(location, bus=bus, reason=reason, instead=instead))
 
 
-def _read_mapping(fields: Fields) -> Bus | None:
+def _read_mapping(fields: Fields) -> BusSettings | None:
     if "nats" not in fields:
         fields.read.problems.add(MISSING_KEY(fields.mapping.location, key="nats", where="in `bus`"))
         return None
     servers = tuple(server for node in _addresses(fields) if (server := _address(node, fields.read)) is not None)
     tls = fields.fields("tls", optional=_TLS)
     keys = {key: _text(tls, key) for key in _TLS} if tls is not None else {}
-    return Bus(kind="nats", servers=servers, credentials=_text(fields, "credentials"), **keys) if servers else None
+    return (
+        BusSettings(kind="nats", servers=servers, credentials=_text(fields, "credentials"), **keys) if servers else None
+    )
 
 
 def _addresses(fields: Fields) -> tuple[Node, ...]:
@@ -320,7 +322,7 @@ def _text(fields: Fields, key: str) -> Text | None:
     return None if scalar is None else text_of(scalar)
 
 
-def _write_bus(bus: Bus) -> Any:
+def _write_bus(bus: BusSettings) -> Any:
     if bus.kind == _EMBEDDED:
         return bus.kind
     result: dict[str, Any] = {"nats": [server.written for server in bus.servers]}
@@ -333,7 +335,7 @@ def _write_bus(bus: Bus) -> Any:
 _TEXT = {"type": "string"}
 _OBJECT = {"type": "object", "additionalProperties": False}
 
-BUS: Kind[Bus] = Kind(
+BUS: Kind[BusSettings] = Kind(
     _read_bus,
     _write_bus,
     {

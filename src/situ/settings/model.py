@@ -14,14 +14,13 @@ from datetime import timedelta
 from typing import Any, TypeVar, get_args
 
 from situ.lang.catalogue import CONTRADICTION
-from situ.lang.documents import Document, Fields, Node, Reader, parse_json
+from situ.lang.documents import Document, Fields, Node, Reader, is_nothing, parse_json
 from situ.lang.expr.limits import ExpressionLimits
 from situ.lang.problems import Problems
 from situ.lang.quantities import format_duration
-from situ.lang.types.declaration import is_nothing
-from situ.lang.types.json_codec import Extra
+from situ.lang.types import Extra
 from situ.settings import kinds as of_kind
-from situ.settings.kinds import BUS, Bus, Kind, Text, plain
+from situ.settings.kinds import BUS, BusSettings, Kind, Text, plain
 
 # ruff: noqa: RUF009 - the calls below make fields, as `dataclasses.field` does
 
@@ -78,7 +77,7 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class BatchSettings:
     # A place in a message is 16 bits of a log position.
     events: int = _setting(of_kind.integer(1, 65_536), 500, "most events in one message")
     size: int = _setting(of_kind.size(1), 512 * 1024, "most bytes in one message")
@@ -191,7 +190,7 @@ class Settings:
         "main",
         "name of the zone",
     )
-    bus: Bus = _setting(BUS, Bus(), "what carries events between processes")
+    bus: BusSettings = _setting(BUS, BusSettings(), "what carries events between processes")
     registry: Text = _setting(
         of_kind.text(r"embedded|postgresql\+psycopg://\S+", ("embedded", "postgresql+psycopg://user@host/database")),
         plain("embedded"),
@@ -200,7 +199,7 @@ class Settings:
     engine: str = _setting(of_kind.choice("spark", "edge"), "spark", "what executes the deployment")
     spark: Spark = _group(Spark, "settings of the Spark engine")
     log: Log = _group(Log, "how long events are kept")
-    batch: Batch = _group(Batch, "how events are put together into messages")
+    batch: BatchSettings = _group(BatchSettings, "how events are put together into messages")
     limits: Limits = _group(Limits, "what is refused as too large")
     outside: tuple[Text, ...] = _setting(
         of_kind.PATHS, (), "folders outside of the project that its sources may read from"

@@ -10,10 +10,9 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from situ.lang.catalogue import BAD_NAME, DECLARED_TWICE
-from situ.lang.documents import Document, Fields, Node, Reader, ScalarNode, parse_json
+from situ.lang.documents import Document, Fields, Node, Reader, ScalarNode, is_nothing, parse_json
 from situ.lang.expr.faults import NO_FAULTS, Faults
 from situ.lang.problems import Problems
-from situ.lang.types.declaration import is_nothing
 from situ.lang.types.table import Types
 from situ.sources.declare import PushSourceReader, SourceReader
 from situ.sources.model import Push, Source

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from xml.etree.ElementTree import Element
-
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from typing import TYPE_CHECKING
 
 from situ.lang.catalogue import BAD_STATEMENT
 from situ.lang.expr.limits import make_room
 from situ.lang.problems import Location, SituError
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Paths into XML: the small part of XPath that finds rows and the cells of a row.
@@ -87,6 +86,8 @@ def _check(path: str) -> None:
     if _PREFIX.search(bare):
         remedy = "Write `{*}room` for a room of any namespace, or `{http://…}room` for one of this."
         raise BadPath("prefixes of namespaces are not known", remedy)
+    from xml.etree.ElementTree import Element
+
     try:
         if path.endswith("/"):
             raise SyntaxError
@@ -106,7 +107,6 @@ _FIRST = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?P<word>\w*)", re.DOTALL)
 _DIALECTS = (None, "postgres", "sqlite", "mysql")
 _LONGEST_STATEMENT = 20_000
 _DEEPEST = 100
-_WRITING = (exp.DML, exp.DDL, exp.Command, exp.Into)
 _AS_VIEW = "Make a view of it in the database, and name that."
 
 
@@ -132,6 +132,9 @@ def read_statement(text: str, location: Location | None = None) -> SqlStatement:
     if first is None or first["word"].upper() not in ("SELECT", "WITH"):
         reason = f"it begins with `{first['word'][:40]}`" if first and first["word"] else "it is empty"
         raise _refused(location, reason, "Write a SELECT of the declared columns, or the name of a table.")
+    from sqlglot import exp
+
+    writing = (exp.DML, exp.DDL, exp.Command, exp.Into)
     tree = _parse(text, location)
     if not isinstance(tree, exp.Query):
         raise _refused(location, f"it is no query, but {tree.key.upper()}", "Write a SELECT of the declared columns.")
@@ -139,7 +142,7 @@ def read_statement(text: str, location: Location | None = None) -> SqlStatement:
         if isinstance(node, exp.Placeholder | exp.Parameter):
             remedy = "Read all rows; which of them is looked up is said where it is looked up."
             raise _refused(location, f"it has the parameter `{node.sql()}`", remedy)
-        if isinstance(node, _WRITING) and not isinstance(node, exp.Query):
+        if isinstance(node, writing) and not isinstance(node, exp.Query):
             raise _refused(location, f"it has a part that writes, {node.key.upper()}", "Write a SELECT alone.")
     names = [name.lower() for name in tree.named_selects if name]
     # Each database calls in its own way what the statement does not name.
@@ -147,6 +150,9 @@ def read_statement(text: str, location: Location | None = None) -> SqlStatement:
 
 
 def _parse(text: str, location: Location | None) -> exp.Expr:
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
     make_room()
     found: list[exp.Expr | None] | None = None
     for dialect in _DIALECTS:

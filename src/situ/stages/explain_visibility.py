@@ -1,31 +1,29 @@
-"""Why something is visible to a subscription, or not: in both epochs and part by part, as data, in words and as JSON.
+"""Why something is visible to a subscription, or not: in both epochs and part by part, as data and in words.
 
-`explain_row` explains an event of the log, `explain_sample` one that was made up, `explanation_lines` and
-`explanation_as_json` show the answer. Finding events, and who may ask, is for others.
+`explain_row` explains an event of the log, `explain_sample` one that was made up, `explanation_lines` says the answer
+in words. Finding events, and who may ask, is for others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from textwrap import indent
-from typing import Any
+from typing import Any, Literal, Self
+
+import msgspec
 
 from situ.event.data_reader import data_reader, read_envelope
 from situ.event.row import Row
+from situ.lang.json_form import Explanation
 from situ.lang.tags import ANY, NO_TAGS, TagSet
 from situ.scopes.epochs import NOTHING_RELEASED
 from situ.scopes.explanation import (
     FilterAnswers,
     RootEvent,
-    Side,
     VisibilityExplanation,
     dimension_lines,
-    explain_text,
     explain_visibility,
-    explained_as_json,
     may_know_all,
-    one_side,
     summary,
 )
 from situ.scopes.filter_sets import numbers_in
@@ -39,20 +37,22 @@ from situ.stages.visibility import EventVisibility
 # event, where it is at hand, says why the others were not.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StampDecision:
-    """One stamped thing: an event, or a part of a situation. Without ``tags`` nobody but operators sees it.
+Side = Literal["producer", "consumer"]
 
-    ``then`` is what the scopes of its epoch say, None if nobody knows them; ``now`` what those in force say, None if
-    they are the same. A sample was never stamped: of it there is ``now`` alone.
-    """
 
-    tags: TagSet | None
-    epoch: int | None
+class StampDecision(Explanation, frozen=True, kw_only=True):
+    """One stamped thing: an event, or a part of a situation. A sample was never stamped: of it there is `now` alone."""
+
     visible: bool
-    then: VisibilityExplanation | None = None
-    now: VisibilityExplanation | None = None
+    tags: TagSet | None
+    """Dimension → scope, or `any`; `rest`: in all others. Null: nobody but operators sees it."""
+    epoch: int | None = msgspec.field(name="stamped")
+    """The epoch in which it was stamped."""
     released: frozenset[str] = NOTHING_RELEASED
+    then: VisibilityExplanation | None = None
+    """What the scopes of its epoch say; null: nobody knows them any more."""
+    now: VisibilityExplanation | None = None
+    """What those in force say; null: they are the same."""
 
     @property
     def shown(self) -> VisibilityExplanation | None:
@@ -62,26 +62,55 @@ class StampDecision:
         return self.then if self.epoch is not None else self.now
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventVisibilityExplanation:
-    """The whole answer. ``side``: for somebody who may know this side only; ``epoch`` is the one in force."""
+class VisibilityRelease(Explanation, frozen=True, kw_only=True):
+    """What an administrator can release, so that what comes of a policy is visible from then on."""
 
+    policy: str
+    dimensions: tuple[str, ...]
+    """Those in which nothing but its parts keeps it from being seen."""
+
+
+class VisibilityAnswer(Explanation, frozen=True, kw_only=True):
+    """What is asked about, and whether it is visible; of an event that somebody may not know, its name alone."""
+
+    event: str | None = None
+    """Its id, or the name under which it was asked for; null: a sample."""
+    key: str | msgspec.UnsetType | None = msgspec.UNSET
+    type: str | msgspec.UnsetType = msgspec.UNSET
+    source: str | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="from")
+    advertisement: str | msgspec.UnsetType | None = msgspec.UNSET
+    to: str = ""
     visible: bool
-    epoch: int
-    own: StampDecision
-    parts: tuple[StampDecision, ...] = ()
     side: Side | None = None
-    policy: str = ""
-    """Of what has parts: the policy that it comes from."""
+    """Whoever asked may know this side only, and the other is left out."""
 
-    @property
-    def held_back_in(self) -> tuple[str, ...]:
-        """The dimensions in which nothing but its parts keeps it from being seen: a release there would let it go."""
-        hidden = [each for each in self.parts if not each.visible]
-        if not self.own.visible or any(each.shown is None for each in hidden):
-            return ()
-        found = {dimension.dimension for each in hidden if each.shown for dimension in each.shown.hidden}
-        return tuple(sorted(found))
+    def about(self, subject: Mapping[str, str | None], to: str) -> Self:
+        """The same about an event or a sample, and a subscription."""
+        return msgspec.structs.replace(self, **subject, to=to)
+
+
+class OwnTag(Explanation, frozen=True, kw_only=True):
+    """What whoever asked said of a dimension: as a producer, or as a consumer."""
+
+    dimension: str
+    advertised: str | msgspec.UnsetType = msgspec.UNSET
+    subscribed: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class OneSideExplanation(VisibilityAnswer, frozen=True, kw_only=True):
+    """For those who may not know more: the answer, and what they said themselves. No foreign scope, filter or value."""
+
+    dimensions: tuple[OwnTag, ...]
+
+
+class EventVisibilityExplanation(VisibilityAnswer, frozen=True, kw_only=True):
+    """The whole answer."""
+
+    epoch: int
+    """The one in force."""
+    own: StampDecision = msgspec.field(name="itself")
+    parts: tuple[StampDecision, ...] = ()
+    release: VisibilityRelease | None = None
 
 
 def explain_row(
@@ -91,16 +120,27 @@ def explain_row(
     look = seeing.look(row)
     event = _root_event(seeing, row)
     stamped = StampPart(row.tags, row.epoch, row.bits)
+    own = _decided(seeing, stamped, look[3], subscribed, event, written)
+    parts = tuple(
+        _decided(seeing, part, seeing.bits_now(part.tags, part.epoch, part.bits), subscribed, None, written)
+        for part in read_parts(row.parts)
+    )
+    held_back_in = _held_back_in(own, parts)
     return EventVisibilityExplanation(
         visible=seeing.sees(look, subscribed),
         epoch=seeing.epoch,
-        own=_decided(seeing, stamped, look[3], subscribed, event, written),
-        parts=tuple(
-            _decided(seeing, part, seeing.bits_now(part.tags, part.epoch, part.bits), subscribed, None, written)
-            for part in read_parts(row.parts)
-        ),
-        policy=row.client if row.parts else "",
+        own=own,
+        parts=parts,
+        release=VisibilityRelease(policy=row.client, dimensions=held_back_in) if held_back_in else None,
     )
+
+
+def _held_back_in(own: StampDecision, parts: Iterable[StampDecision]) -> tuple[str, ...]:
+    """The dimensions in which nothing but its parts keeps it from being seen: a release there would let it go."""
+    hidden = [each for each in parts if not each.visible]
+    if not own.visible or any(each.shown is None for each in hidden):
+        return ()
+    return tuple(sorted({dimension.dimension for each in hidden if each.shown for dimension in each.shown.hidden}))
 
 
 def explain_sample(
@@ -138,12 +178,11 @@ def may_know(seeing: EventVisibility, by: Principal, why: EventVisibilityExplana
     return True
 
 
-def of_one_side(visible: bool, side: Side, own: TagSet) -> EventVisibilityExplanation:
-    """For those who may not know more: nothing of parts, epochs and filters either."""
-    said = one_side(visible, side, own)
-    return EventVisibilityExplanation(
-        visible=visible, epoch=0, side=side, own=StampDecision(tags=own, epoch=None, visible=visible, now=said)
-    )
+def of_one_side(visible: bool, side: Side, own: TagSet) -> OneSideExplanation:
+    """Nothing of parts, epochs and filters, nor of single dimensions: that would tell of the other side."""
+    key = "advertised" if side == "producer" else "subscribed"
+    said = tuple(OwnTag(dimension=dimension, **{key: tag}) for dimension, tag in own.named)
+    return OneSideExplanation(visible=visible, side=side, dimensions=said)
 
 
 def _decided(
@@ -192,44 +231,22 @@ def _root_event(seeing: EventVisibility, row: Row) -> RootEvent | None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# The answer in words and as JSON: both epochs, every dimension, every part.
+# The answer in words: both epochs, every dimension, every part.
 
 _MOST_PARTS = 20
 
 
-def explanation_lines(what: str, why: EventVisibilityExplanation) -> str:
-    """The answer as lines of text; ``what`` says what is asked about."""
-    if why.side is not None:
-        assert why.own.now is not None
-        return "\n".join((what, explain_text(why.own.now)))
-    return "\n".join(
-        (f"{what}{_epochs(why.own, why.epoch)}", *_lines(why.own), *_parts(why), _verdict(why), *_release(why))
-    )
-
-
-def explanation_as_json(what: dict[str, Any], why: EventVisibilityExplanation) -> dict[str, Any]:
-    found = {**what, "visible": why.visible, "side": why.side}
-    if why.side is not None:
-        assert why.own.now is not None
-        return {**found, "dimensions": explained_as_json(why.own.now)["dimensions"]}
-    return {
-        **found,
-        "epoch": why.epoch,
-        "itself": _as_json(why.own),
-        "parts": [_as_json(each) for each in why.parts],
-        "release": {"policy": why.policy, "dimensions": list(why.held_back_in)} if why.held_back_in else None,
-    }
-
-
-def _as_json(each: StampDecision) -> dict[str, Any]:
-    return {
-        "visible": each.visible,
-        "tags": None if each.tags is None else each.tags.as_json(),
-        "stamped": each.epoch,
-        "released": sorted(each.released),
-        "then": None if each.then is None else explained_as_json(each.then),
-        "now": None if each.now is None else explained_as_json(each.now),
-    }
+def explanation_lines(why: VisibilityAnswer) -> str:
+    """The answer as lines of text."""
+    what = "an event as in the sample" if why.event is None else f"event {why.event}"
+    if why.source is not msgspec.UNSET:
+        what = f"{what}  {why.type}  from {why.source}"
+    if isinstance(why, EventVisibilityExplanation):
+        head = f"{what}{_epochs(why.own, why.epoch)}"
+        return "\n".join((head, *_lines(why.own), *_parts(why), _verdict(why), *_release(why)))
+    assert isinstance(why, OneSideExplanation)
+    said = (f"{each.dimension}  {each.advertised or each.subscribed}" for each in why.dimensions)
+    return "\n".join((what, *said, "visible" if why.visible else "not visible"))
 
 
 def _epochs(own: StampDecision, epoch: int) -> str:
@@ -269,22 +286,21 @@ def _parts(why: EventVisibilityExplanation) -> Iterator[str]:
 
 
 def _release(why: EventVisibilityExplanation) -> Iterator[str]:
-    if dimensions := why.held_back_in:
-        form = f"{{ policy: {why.policy}, dimensions: [{', '.join(dimensions)}], keep: [ … ], by: … }}"
-        yield f"an administrator of {' and '.join(dimensions)} can release what comes of {why.policy}, from then on:"
+    if (release := why.release) is not None:
+        form = f"{{ policy: {release.policy}, dimensions: [{', '.join(release.dimensions)}], keep: [ … ], by: … }}"
+        who = f"an administrator of {' and '.join(release.dimensions)}"
+        yield f"{who} can release what comes of {release.policy}, from then on:"
         yield f"   in scopes.yaml, under releases:  - {form}"
 
 
-def about_event(row: Row) -> tuple[str, dict[str, Any]]:
-    """What is asked about, for people and for programs."""
+def about_event(row: Row) -> Mapping[str, str | None]:
+    """What is asked about, as fields of the answer."""
     came = row.ad or row.client
-    about = {"event": row.id, "key": row.key, "type": row.type, "from": came, "advertisement": row.ad or None}
-    return f"event {row.id}  {row.type}  from {came}", about
+    return {"event": row.id, "key": row.key, "type": row.type, "source": came, "advertisement": row.ad or None}
 
 
-def about_sample(advertisement: str, type: str) -> tuple[str, dict[str, Any]]:
-    about = {"event": None, "key": None, "type": type, "from": advertisement, "advertisement": advertisement}
-    return f"an event as in the sample  {type}  from {advertisement}", about
+def about_sample(advertisement: str, type: str) -> Mapping[str, str | None]:
+    return {"event": None, "key": None, "type": type, "source": advertisement, "advertisement": advertisement}
 
 
 def _verdict(why: EventVisibilityExplanation) -> str:

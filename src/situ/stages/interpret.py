@@ -354,13 +354,6 @@ class Interpretation:
             return None
         return row.sent
 
-    def out_of_root(self, row: Row, context: str) -> Row | BadRow:
-        """An event in the terms of a context."""
-        found = self.in_terms(row, context)
-        if isinstance(found, BadRow):
-            return found
-        return row if found is None else msgspec.structs.replace(row, type=found[0], data=found[1], value=None)
-
     def plain_way(self, context: str, type: str) -> Converter | None:
         way = self.converter(context, Direction.OUT, type)
         return None if way is None or way.is_identity or way.needs_envelope else way
@@ -538,16 +531,4 @@ def remembers(context: Context) -> bool:
 
 
 def _bad(row: Row, problems: Iterable[Problem], plan: str = "") -> BadRow:
-    return BadRow(
-        plan=plan,
-        pos=row.pos,
-        client=row.client,
-        incarnation=row.incarnation,
-        seq=row.seq,
-        context=row.context,
-        recv=row.recv,
-        ad=row.ad,
-        stage=STAGE,
-        errors=errors_of(problems),
-        original=encode_row(row),
-    )
+    return BadRow.of(row, STAGE, errors_of(problems), encode_row(row), plan=plan)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from situ.contexts.model import ROOT
 from situ.event.failures import failed, failed_text, is_of_event
@@ -42,10 +43,12 @@ from situ.event.row import BadRow, Origin, Row
 from situ.event.subjects import BusNames, pack_dead, pack_root
 from situ.stages.decode import texts_of
 from situ.stages.interpret import Interpretation
-from situ.stages.plan import Plan
 from situ.stages.stamp import OWN as OWN_AD
 from situ.stages.stamp import stamp
 from situ.stages.visibility import NOBODYS
+
+if TYPE_CHECKING:
+    from situ.stages.plan import Plan
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Logs, read in the terms of now. What was put into the root log before a type of root was replaced goes through the

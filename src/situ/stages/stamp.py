@@ -248,18 +248,7 @@ def _filter_not_met(ad: str, where: str) -> Problem:
 
 
 def _refused(row: Row, problem: Problem) -> BadRow:
-    return BadRow(
-        pos=row.pos,
-        client=row.client,
-        incarnation=row.incarnation,
-        seq=row.seq,
-        context=row.context,
-        recv=row.recv,
-        ad=row.ad,
-        stage=STAGE,
-        errors=errors_of([problem]),
-        original=encode_row(row),
-    )
+    return BadRow.of(row, STAGE, errors_of([problem]), encode_row(row))
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

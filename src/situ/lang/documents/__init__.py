@@ -9,10 +9,10 @@ from situ.lang.documents.nodes import (
     ScalarNode,
     SequenceNode,
     SourceText,
+    is_nothing,
     to_data,
 )
 from situ.lang.documents.reader import Fields, Reader, describe, substitute
-from situ.lang.documents.yaml_text import parse_yaml
 
 __all__ = [
     "Document",
@@ -25,8 +25,21 @@ __all__ = [
     "SequenceNode",
     "SourceText",
     "describe",
+    "is_nothing",
     "parse_json",
     "parse_yaml",
     "substitute",
     "to_data",
 ]
+
+_LIMITS = DocumentLimits()
+
+
+def parse_yaml(data: str | bytes, file: str, limits: DocumentLimits = _LIMITS, *, fast: bool = True) -> Document:
+    """Read one YAML document. Whatever the text, the answer is nodes or problems, never an exception.
+
+    ``fast`` only chooses between PyYAML's two parsers, which are loaded with the first document.
+    """
+    from situ.lang.documents.yaml_text import read_yaml
+
+    return read_yaml(data, file, limits, fast=fast)

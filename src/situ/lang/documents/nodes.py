@@ -414,6 +414,11 @@ def placed(value: Any, at: ScalarNode) -> Node:
     return replace(at, text=value if isinstance(value, str) else json.dumps(value), value=value)
 
 
+def is_nothing(node: Node) -> bool:
+    """Whether nothing is written where the node stands."""
+    return isinstance(node, ScalarNode) and node.value is None and not node.quoted
+
+
 def to_data(node: Node) -> Any:
     """The node as plain Python values: dicts, lists, text, numbers, booleans and None."""
     match node:

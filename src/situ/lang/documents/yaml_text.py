@@ -217,14 +217,8 @@ _BETWEEN_PROPERTIES = re.compile(r"(?:\s|(?<=\s)#[^\r\n]*)*")
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
-_LIMITS = DocumentLimits()
-
-
-def parse_yaml(data: str | bytes, file: str, limits: DocumentLimits = _LIMITS, *, fast: bool = True) -> Document:
-    """Read one YAML document. Whatever the text, the answer is nodes or problems, never an exception.
-
-    ``fast`` only chooses between PyYAML's two parsers.
-    """
+def read_yaml(data: str | bytes, file: str, limits: DocumentLimits, *, fast: bool) -> Document:
+    """The document of a text; see :func:`situ.lang.documents.parse_yaml`."""
     source = read_source(data, file, limits)
     if isinstance(source, Problem):
         return Document(file=file, root=None, problems=(source,))

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from situ.lang.catalogue import BAD_NAME, DECLARED_TWICE, FUNCTION_CYCLE, FUNCTION_INVALID
-from situ.lang.documents import Document, MappingNode, Node, Reader, ScalarNode, parse_json
+from situ.lang.documents import Document, MappingNode, Node, Reader, ScalarNode, is_nothing, parse_json
 from situ.lang.expr.checker.check import check_result
 from situ.lang.expr.faults import NO_FAULTS, Faults
 from situ.lang.expr.functions.table import FORMS, FUNCTIONS, SYNONYMS
@@ -28,7 +28,6 @@ from situ.lang.expr.scope import (
 from situ.lang.expr.syntax import KEYWORDS, Locate, Syntax, parse_syntax, spell
 from situ.lang.expr.tree import Node as ExpressionNode
 from situ.lang.problems import Location, Problem, Problems, SituError
-from situ.lang.types.declaration import is_nothing
 from situ.lang.types.dependency_order import dependency_order
 from situ.lang.types.lookup import Lookup
 from situ.lang.types.model import LONGEST_NAME, AttributeText, Struct
@@ -157,7 +156,7 @@ def _long_form(declaration: _Declaration, body: MappingNode) -> FunctionText | N
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Function(Definition):
+class DefinedFunction(Definition):
     """A function of a project, with its expression in canonical spelling."""
 
     text: str
@@ -172,7 +171,7 @@ class Function(Definition):
 class Functions:
     """The functions that are right, and the names of those that are not."""
 
-    defined: Mapping[str, Function]
+    defined: Mapping[str, DefinedFunction]
     faulty: frozenset[str] = frozenset()
 
     @property
@@ -181,7 +180,7 @@ class Functions:
         return callable_functions(self.defined)
 
 
-def callable_functions(functions: Mapping[str, Function]) -> Mapping[str, Definition]:
+def callable_functions(functions: Mapping[str, DefinedFunction]) -> Mapping[str, Definition]:
     return MappingProxyType({name: each for name, each in functions.items() if not each.converts})
 
 
@@ -199,7 +198,7 @@ def load_functions(
     declared = declare_functions(documents, problems)
     whole = {name: each for name, each in declared.items() if each is not None}
     order, circular = _in_order(whole, limits, problems)
-    defined: dict[str, Function] = {}
+    defined: dict[str, DefinedFunction] = {}
     available: dict[str, Definition] = {}
     for name in order:
         variables = _variables(whole[name].signature, lookup, problems)
@@ -222,12 +221,12 @@ def load_functions(
     )
 
 
-def functions_as_json(functions: Mapping[str, Function]) -> dict[str, Any]:
+def functions_as_json(functions: Mapping[str, DefinedFunction]) -> dict[str, Any]:
     """The functions in their long form; equal functions give equal values."""
     return {name: {"signature": each.signature, "expr": each.text} for name, each in sorted(functions.items())}
 
 
-def functions_from_json(value: Any, types: Types, limits: ExpressionLimits) -> Mapping[str, Function]:
+def functions_from_json(value: Any, types: Types, limits: ExpressionLimits) -> Mapping[str, DefinedFunction]:
     """The functions that :func:`functions_as_json` gave; ValueError for what it cannot have given."""
     if not isinstance(value, dict):
         raise ValueError(f"these are no functions: {value!r}")
@@ -313,8 +312,8 @@ def _reported(
 
 def _function(
     written: FunctionText, parameters: tuple[tuple[str, Variable], ...], result: Variable, body: ExpressionNode
-) -> Function:
-    return Function(
+) -> DefinedFunction:
+    return DefinedFunction(
         name=written.name,
         parameters=parameters,
         result=result,

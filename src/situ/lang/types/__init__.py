@@ -3,5 +3,10 @@ reading and canonical writing of values, import and export of schemas.
 
 It knows nothing of events or expressions.
 
-Front door: model, table, json_codec, declaration, lookup, resolve, json_schema, layout.
+Front door: Extra below, model, table, json_codec, declaration, lookup, resolve, json_schema, layout.
 """
+
+from typing import Literal
+
+Extra = Literal["drop", "keep", "reject"]
+"""What becomes of attributes that no type declares."""

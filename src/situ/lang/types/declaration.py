@@ -8,7 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from situ.lang.catalogue import BAD_NAME, TYPE_SYNTAX
-from situ.lang.documents import Fields, MappingNode, Node, Reader, ScalarNode, SequenceNode, describe, to_data
+from situ.lang.documents import (
+    Fields,
+    MappingNode,
+    Node,
+    Reader,
+    ScalarNode,
+    SequenceNode,
+    describe,
+    is_nothing,
+    to_data,
+)
 from situ.lang.documents.builder import resolve
 from situ.lang.problems import SituError
 from situ.lang.types.json_codec import encode
@@ -214,10 +224,6 @@ def _entries(fields: Fields, key: str) -> tuple[tuple[ScalarNode, Node], ...]:
     """A section that is there without content is empty: someone is about to write it."""
     node = fields.node(key)
     return () if node is None or is_nothing(node) else fields.entries(key)
-
-
-def is_nothing(node: Node) -> bool:
-    return isinstance(node, ScalarNode) and node.value is None and not node.quoted
 
 
 def place_of(node: Node) -> Place:

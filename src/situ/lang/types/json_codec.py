@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from situ.lang.catalogue import EXTRA_ATTRIBUTE, NOT_A_SUBTYPE, REQUIRED_MISSING, VALUE_UNFIT
 from situ.lang.problems import Problem, SituError, nearest
+from situ.lang.types import Extra as Extra
 from situ.lang.types.model import Attribute, Decimal, ListOf, Primitive, Struct, Type, plain
 from situ.lang.types.scalars import PRINTERS, READERS, Reader, Unfit, decimal_reader, describe, print_decimal
 
@@ -115,9 +116,6 @@ def _struct_encoder(steps: tuple[tuple[str, Encoder], ...]) -> Encoder:
 # :mod:`situ.lang.types.scalars`. An absent optional attribute stays absent, a missing one with a default gets it, null
 # and missing are the same. ``"$type"`` is kept where it names a strict subtype, ``"$extra"`` holds undeclared
 # attributes where those are kept.
-
-Extra = Literal["drop", "keep", "reject"]
-"""What happens to attributes that the type does not declare."""
 
 MOST_PROBLEMS = 100
 _MOST_COMPARED = 64

@@ -21,9 +21,9 @@ from situ.lang.catalogue import (
     TYPE_LIMIT,
     UNKNOWN_TYPE,
 )
-from situ.lang.documents import Document, Reader
+from situ.lang.documents import Document, Reader, is_nothing
 from situ.lang.problems import Problems
-from situ.lang.types.declaration import TypeDeclaration, UnitDeclaration, declare_types, declare_units, is_nothing
+from situ.lang.types.declaration import TypeDeclaration, UnitDeclaration, declare_types, declare_units
 from situ.lang.types.dependency_order import Circle, dependency_order, entangled
 from situ.lang.types.lookup import Lookup, Suggestions
 from situ.lang.types.model import (

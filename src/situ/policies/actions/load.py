@@ -13,10 +13,19 @@ from types import MappingProxyType
 from typing import Any
 
 from situ.lang.catalogue import ACTION_UNFIT, BAD_NAME, DECLARED_TWICE, ENVIRONMENT_IN_EVENT, OPPOSED_UNFIT
-from situ.lang.documents import Document, Fields, MappingNode, Node, Reader, ScalarNode, SequenceNode, parse_json
+from situ.lang.documents import (
+    Document,
+    Fields,
+    MappingNode,
+    Node,
+    Reader,
+    ScalarNode,
+    SequenceNode,
+    is_nothing,
+    parse_json,
+)
 from situ.lang.expr.faults import NO_FAULTS, Faults
 from situ.lang.problems import Location, Problems, SituError, nearest
-from situ.lang.types.declaration import is_nothing
 from situ.lang.types.table import Types
 from situ.policies.actions.data import ActionDataReader, data_as_json
 from situ.policies.actions.model import (

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from situ.lang.catalogue import BAD_ENDS, BAD_NAME, DECLARED_TWICE
-from situ.lang.documents import Document, Fields, Node, Reader, ScalarNode, SequenceNode
+from situ.lang.documents import Document, Fields, Node, Reader, ScalarNode, SequenceNode, is_nothing
 from situ.lang.problems import Location, Problems, SituError
-from situ.lang.types.declaration import AttributeDeclaration, declare_attribute, is_nothing
+from situ.lang.types.declaration import AttributeDeclaration, declare_attribute
 from situ.lang.types.model import NameRef, parse_head
 
 ONTOLOGY_KEYS = ("concepts", "groups", "containers", "relationships", "measures")

@@ -12,18 +12,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
+from typing import Any
+
+import msgspec
 
 from situ.quality.allocation.candidates import PartialPlan
 from situ.quality.explanation.model import (
+    AdviceExplanation,
     CandidateExplanation,
     ClaimExplanation,
     ExpectationExplanation,
-    Json,
     NeedExplanation,
     NeedRelaxation,
     NeedVerdict,
     ProfileAdaptation,
     ProfileExplanation,
+    PublisherExplanation,
     RefusalExplanation,
     Value,
 )
@@ -212,6 +216,8 @@ def _best_of(
             relaxed = NeedRelaxation(
                 property=id,
                 to=need.about.written(need.about.value(good)),
+                profile=case.names[profile.id],
+                cost=cost,
                 maximise=need.about.maximise,
                 change=change_of(profile, others, case.names[profile.id], cost),
             )
@@ -243,18 +249,17 @@ def _declined(case: ExplanationCase, refusal: Refusal) -> RefusalExplanation:
     change = ProfileAdaptation(profile=case.names.get(refusal.profile, ""), cost=refusal.extra)
     if profile is not None:
         change = change_of(profile, refusal.target, case.names[profile.id], refusal.extra)
-    satisfied = [each for each in case.alternatives if match(each, case.profiles).state is Satisfaction.SATISFIED]
+    others = case.alternatives if refusal.why == "alternative" else ()
+    satisfied = [each for each in others if match(each, case.profiles).state is Satisfaction.SATISFIED]
     first = max(satisfied, key=lambda each: (each.utility, -each.order), default=None)
     return RefusalExplanation(
         strategy=case.strategy.name,
         why=refusal.why,
         change=change,
-        alternative="" if first is None or refusal.why != "alternative" else first.id,
-        alternative_by=()
-        if first is None or refusal.why != "alternative"
-        else tuple(case.names[id] for id in match(first, case.profiles).now),
+        alternative=None if first is None else first.id,
+        alternative_by=() if first is None else tuple(case.names[id] for id in match(first, case.profiles).now),
         exact=refusal.exact,
-        tipped="" if refusal.extra is None else _tipped(case, profile, refusal, refusal.extra),
+        tipped=None if refusal.extra is None else _tipped(case, profile, refusal, refusal.extra),
     )
 
 
@@ -308,14 +313,14 @@ def explain_expectation(
     found = explain(case)
     told = state_change_of(state, id)
     shape = state.shapes.get(expectation.subscription)
-    return replace(
+    return msgspec.structs.replace(
         found,
         state="suspended" if expectation.suspended else "away" if held.away else found.state,
-        why=told.why if held.active else "",
-        in_force=told.in_force or "",
+        why=(told.why if held.active else "") or None,
+        in_force=told.in_force or None,
         adapting=_adapting(state, held, names) if found.state != "satisfied" else (),
-        since=_clock(held.decided.at if held.active and held.decided is not None else told.since),
-        after=_after(state, held, names, named=named) if held.active else "",
+        since=_clock(held.decided.at if held.active and held.decided is not None else told.since) or None,
+        after=_after(state, held, names, named=named) if held.active else None,
         shape={} if shape is None or told.in_force != id else _shape(shape, profiles, named=named),
         drops=drops,
         absent=told.absent,
@@ -323,9 +328,10 @@ def explain_expectation(
     )
 
 
-def explain_publisher(state: NegotiatorState, publisher: str) -> tuple[ProfileExplanation, ...]:
+def explain_publisher(state: NegotiatorState, publisher: str) -> PublisherExplanation:
     """What is claimed of all profiles of a publisher, what they did before, and what is advised."""
-    return tuple(_profile(state, each) for _, each in sorted(state.profiles.of(publisher).items()))
+    profiles = tuple(_profile(state, each) for _, each in sorted(state.profiles.of(publisher).items()))
+    return PublisherExplanation(profiles=profiles)
 
 
 # ── an expectation ──
@@ -358,7 +364,7 @@ def _numbers(profiles: list[Profile]) -> Mapping[str, str]:
     return {name: f"publisher {number}" for number, name in enumerate(publishers, start=1)}
 
 
-def _shape(shape: Shape, profiles: list[Profile], *, named: bool) -> Json:
+def _shape(shape: Shape, profiles: list[Profile], *, named: bool) -> dict[str, Any]:
     found = shape_as_json(shape)
     if shape.sources is not None and not named:
         numbers = _numbers(profiles)
@@ -381,11 +387,11 @@ def _adapting(
     return tuple(found)
 
 
-def _after(state: NegotiatorState, held: ExpectationRecord, names: Mapping[str, str], *, named: bool) -> str:
+def _after(state: NegotiatorState, held: ExpectationRecord, names: Mapping[str, str], *, named: bool) -> str | None:
     """What happened before it was decided as it stands; whoever may not know names is not told them."""
     cause = None if held.decided is None else held.decided.cause
     if cause is None:
-        return ""
+        return None
     if cause.expectation:
         alternatives = state.by_subscription.get(held.expectation.subscription, ())
         if cause.expectation == held.expectation.id:
@@ -436,28 +442,23 @@ def _cost(state: NegotiatorState, known: ProfileRecord, target: Target) -> float
     return cost_of(before, target, state.actions)
 
 
-def _advice(known: ProfileRecord) -> Json | None:
+def _advice(known: ProfileRecord) -> AdviceExplanation | None:
     advice = known.course.open
     if advice is None:
         return None
     change = change_of(known.profile, advice.target, known.profile.id, None)
-    return {
-        "id": advice.id,
-        "status": advice.status,
-        "since": _clock(advice.since),
-        "values": dict(change.values),
-        "mode": change.mode,
-    }
+    since = _clock(advice.since)
+    return AdviceExplanation(id=advice.id, status=advice.status, since=since, values=change.values, mode=change.mode)
 
 
-def _held_back(known: ProfileRecord) -> str:
+def _held_back(known: ProfileRecord) -> str | None:
     course = known.course
     if known.away:
         return "declared, not connected: it counts when its publisher is there"
     if known.deaf:
         return "its events come, but it is not connected: nobody can advise it"
     if course.until is None:
-        return ""
+        return None
     rests = course.failures < ENOUGH
     what = "resting: it did not follow the last advice" if rests else "frozen: it did not follow advice"
     return f"{what}, until {_clock(course.until)}"

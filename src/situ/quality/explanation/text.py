@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from situ.quality.explanation.model import (
+    AdviceExplanation,
     CandidateExplanation,
     ClaimExplanation,
     ExpectationExplanation,
-    Json,
     NeedExplanation,
     NeedRelaxation,
     NeedVerdict,
     ProfileAdaptation,
     ProfileExplanation,
+    PublisherExplanation,
     RefusalExplanation,
     Value,
 )
@@ -46,7 +47,7 @@ def _lines(found: ExpectationExplanation) -> Iterator[str]:
         yield f"{_GAP}{decided}"
     if found.shape:
         dropped = ", ".join(f"{count} {reason}" for reason, count in sorted(found.drops.items()))
-        yield f"{_GAP}shaped: {_shape(dict(found.shape))}{f'; dropped: {dropped}' if dropped else ''}"
+        yield f"{_GAP}shaped: {_shape(found.shape)}{f'; dropped: {dropped}' if dropped else ''}"
 
 
 # ── how it stands ──
@@ -60,7 +61,7 @@ def _state(found: ExpectationExplanation) -> str:
         return f"{found.state}, declined by {found.declined.strategy}: {_why(found, found.declined)}"
     if found.adapting:
         return f"{found.state}, adapting: {', '.join(_change_way(each) for each in found.adapting)}"
-    reason = _WHY.get(found.why, found.why)
+    reason = _WHY.get(found.why or "", found.why)
     return f"{found.state}: {reason}" if reason else found.state
 
 
@@ -190,11 +191,9 @@ def _with(change: ProfileAdaptation) -> str:
 # ── a publisher ──
 
 
-def publisher_as_text(publisher: str, found: Sequence[ProfileExplanation]) -> str:
+def publisher_as_text(found: PublisherExplanation) -> str:
     """What is claimed of a publisher, and what is advised, for people."""
-    if not found:
-        return f"{publisher} tells nothing of what it can do."
-    return "\n".join(line for each in found for line in _profile_lines(each))
+    return "\n".join(line for each in found.profiles for line in _profile_lines(each))
 
 
 def _profile_lines(found: ProfileExplanation) -> Iterator[str]:
@@ -208,7 +207,7 @@ def _profile_lines(found: ProfileExplanation) -> Iterator[str]:
     for each in found.claims:
         yield f"{_GAP}claimed: {_claim(each)}"
     if found.advice is not None:
-        yield f"{_GAP}advice {found.advice['id']}: {_advice(found.advice)}"
+        yield f"{_GAP}advice {found.advice.id}: {_advice(found.advice)}"
     if found.held_back:
         yield f"{_GAP}{found.held_back}"
     if found.violated:
@@ -220,11 +219,9 @@ def _claim(claim: ClaimExplanation) -> str:
     return f"{_target(claim.change)} for {claim.expectation} ({claim.subscription}, utility {claim.utility:g}){cost}"
 
 
-def _advice(advice: Mapping[str, object]) -> str:
-    values = advice["values"]
-    assert isinstance(values, Mapping)
-    target = f"mode {advice['mode']}" if advice["mode"] else _pairs(values)
-    return f"{target}, {advice['status']} {advice['since']}"
+def _advice(advice: AdviceExplanation) -> str:
+    target = f"mode {advice.mode}" if advice.mode else _pairs(advice.values)
+    return f"{target}, {advice.status} {advice.since}"
 
 
 # ── words ──
@@ -234,11 +231,11 @@ def _pairs(values: Mapping[str, Value]) -> str:
     return ", ".join(f"{id} {_shown(value)}" for id, value in values.items())
 
 
-def _shape(shape: Json) -> str:
+def _shape(shape: Mapping[str, Any]) -> str:
     return ", ".join(_SHAPED[what](part) for what, part in shape.items())
 
 
-def _thinned(part: Json) -> str:
+def _thinned(part: Mapping[str, Any]) -> str:
     last = part["limits"][-1]
     minutes = last["minutes"]
     return f"at most {last['events']} {'a minute' if minutes == 1 else f'in {minutes} minutes'}"

@@ -85,11 +85,6 @@ class MatchIndex:
             found[looking[numbers[place]]].append(place)
         return found
 
-    def witness(self, id: str) -> str | None:
-        """A profile that makes the state so; none where it is unsatisfied or takes several."""
-        number = int(self._witnesses[self._numbers[id]])
-        return None if number == _NOBODY else self._publishing[number]
-
     def candidates(self, id: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Of all relevant profiles those that satisfy it, and those that do not but could be adapted to it; by id."""
         asked = self._asking[self._numbers[id]].asked

@@ -70,12 +70,6 @@ class Skyline:
         return self._members
 
     @property
-    def guards(self) -> Mapping[Key, Key]:
-        """Of every point that is not a member."""
-        self._find_out()
-        return self._guards
-
-    @property
     def sufficient(self) -> PointMatrix[Key]:
         """Points that meet whatever any point does: the members, or all while those are not known."""
         return self._members if self._is_known else self.points

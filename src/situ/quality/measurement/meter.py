@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from situ.event.row import Row
+from situ.lang.json_form import StoredForm
 from situ.quality.measurement.panes import GROWTH, LENGTH, Pane, SequenceRange, Sketch, merge_panes, pane_of
 from situ.quality.model.declarations import Profile
 from situ.quality.shaping.watermark import NEVER, LatenessBounds, WatermarkTracker
@@ -25,8 +26,7 @@ from situ.quality.shaping.watermark import NEVER, LatenessBounds, WatermarkTrack
 _RELIABILITY = "reliability"
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredPublishers:
+class MeasuredPublishers(StoredForm, frozen=True):
     """Publishers, by their names."""
 
     publishers: frozenset[str] = frozenset()
@@ -52,13 +52,6 @@ class MeasuredPublishers:
         if self.counted.isdisjoint({row.client for row in rows}):
             return {}
         return Counter([(row.client, row.type) for row in rows if row.client in self.counted])
-
-    def as_json(self) -> dict[str, Any]:
-        return {"publishers": sorted(self.publishers), "counted": sorted(self.counted)}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> MeasuredPublishers:
-        return cls(frozenset(value["publishers"]), frozenset(value["counted"]))
 
 
 NO_PUBLISHERS = MeasuredPublishers()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
-from situ.lang.stored_form import StoredForm
+from situ.lang.json_form import StoredForm
 from situ.quality.model.costs import UNAFFORDABLE, AtLeast, ConstantCost, Cost, PiecewiseCost
 from situ.quality.model.declarations import (
     Capability,

@@ -15,6 +15,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, cast, get_args
 
+from situ.lang.json_form import text_of
 from situ.quality.model.costs import FREE, ConstantCost, Cost, Formula, LevelCost, PiecewiseCost, read_formula
 from situ.quality.model.declarations import (
     BUILT_IN,
@@ -142,8 +143,8 @@ def expectation_from_json(value: Any, properties: Mapping[str, QualityProperty] 
         _known(value, *keys, "aggregate")
         needs = {id: need_from_json(id, body, properties) for id, body in value["need"].items()}
         return Expectation(
-            id=_text(value["id"]),
-            subscription=_text(value["subscription"]),
+            id=text_of(value["id"]),
+            subscription=text_of(value["subscription"]),
             needs=MappingProxyType(needs),
             utility=float(value.get("utility", 1.0)),
             version=_whole(value.get("version", 1)),
@@ -180,7 +181,7 @@ def need_from_json(id: str, value: Any, properties: Mapping[str, QualityProperty
         ub=_to_value(about, value.get("ub"), about.hi),
         each=value.get("each", False) is True,
         keep_missing=_one_of(value.get("missing", "drop"), "drop", "keep") == "keep",
-        per=_text(value.get("per", "")),
+        per=text_of(value.get("per", "")),
         across=value.get("across", False) is True,
         keep=cast(Keep, _one_of(value.get("keep", "first"), *get_args(Keep))),
         max_silence=duration_from_json(value["max_silence"]) if "max_silence" in value else None,
@@ -211,13 +212,13 @@ def profile_from_json(value: Any, properties: Mapping[str, QualityProperty] = BU
         moded = {id: property_of(id, properties, units.get(id, "")) for id in modes[0]["values"]} if modes else {}
         capabilities = value.get("capabilities", {})
         return Profile(
-            publisher=_text(value["publisher"]),
-            type=_text(value["type"]),
+            publisher=text_of(value["publisher"]),
+            type=text_of(value["type"]),
             capabilities=MappingProxyType(
                 {id: capability_from_json(id, body, properties) for id, body in capabilities.items()}
             ),
             modes=tuple(_to_mode(each, moded) for each in modes),
-            mode=_text(value.get("mode", "")),
+            mode=text_of(value.get("mode", "")),
             moded=MappingProxyType(moded),
             version=_whole(value.get("version", 1)),
         )
@@ -277,7 +278,7 @@ def _mode(profile: Profile, mode: Mode) -> Json:
 def _to_mode(value: Any, moded: Mapping[str, QualityProperty]) -> Mode:
     _known(value, "name", "values", "cost")
     values = {id: _to_value(about, value["values"][id], about.lo) for id, about in moded.items()}
-    return Mode(name=_text(value["name"]), values=MappingProxyType(values), cost=float(value.get("cost", 0.0)))
+    return Mode(name=text_of(value["name"]), values=MappingProxyType(values), cost=float(value.get("cost", 0.0)))
 
 
 # ── actions and strategies ──
@@ -291,12 +292,12 @@ def action_as_json(action: PublisherAction, properties: Mapping[str, QualityProp
 
 def action_from_json(value: Any, properties: Mapping[str, QualityProperty] = BUILT_IN) -> PublisherAction:
     _known(value, "property", "direction", "action", "sequence", "cost")
-    steps = tuple(_text(each) for each in value.get("sequence", ()))
-    about = property_of(_text(value["property"]), properties)
+    steps = tuple(text_of(each) for each in value.get("sequence", ()))
+    about = property_of(text_of(value["property"]), properties)
     return PublisherAction(
         property=about.id,
         direction=cast(Direction, _one_of(value["direction"], *get_args(Direction))),
-        action=" then ".join(steps) if steps else _text(value["action"]),
+        action=" then ".join(steps) if steps else text_of(value["action"]),
         cost=cost_from_json(value.get("cost", 0), about),
         steps=steps,
     )
@@ -315,7 +316,7 @@ def _to_strategy(value: Any) -> Strategy:
         return Strategy(name=value)
     known = ("name", "lambda", "budget", "protect")
     return Strategy(
-        name=_text(value["name"]),
+        name=text_of(value["name"]),
         weight=float(value.get("lambda", 1.0)),
         budget=_perhaps(value.get("budget")),
         protect=value.get("protect", True) is True,
@@ -366,12 +367,6 @@ def _one_of(value: Any, *choices: str) -> str:
     if value not in choices:
         raise ValueError(f"{value!r} is none of {', '.join(choices)}")
     return str(value)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
-    return value
 
 
 def _whole(value: Any) -> int:

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from situ.lang.json_form import StoredForm
 from situ.lang.quantities import format_duration, parse_duration
-from situ.lang.stored_form import StoredForm
 from situ.quality.model.declarations import Aggregate, Keep
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from situ.lang.stored_form import StoredForm, plain
+from situ.lang.json_form import StoredForm, plain
 from situ.quality.model.allocation_problem import STAY, Target, point_at
 from situ.quality.model.declarations import Point, Profile
 from situ.quality.negotiation.feedback import Advice, Kind, Value

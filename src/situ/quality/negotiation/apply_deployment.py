@@ -16,7 +16,7 @@ from situ.quality.model.declarations import Expectation, Quality
 from situ.quality.model.json_form import expectation_as_json, profile_as_json
 from situ.quality.negotiation.calls import change_profile, is_away
 from situ.quality.negotiation.feedback import StateChange
-from situ.quality.negotiation.inputs_and_effects import Deployed, NotifyClient
+from situ.quality.negotiation.inputs_and_effects import DeployedQuality, NotifyClient
 from situ.quality.negotiation.persistence import (
     GONE,
     HERE,
@@ -37,7 +37,7 @@ from situ.quality.negotiation.presence import (
 from situ.quality.negotiation.state import ExpectationRecord, NegotiatorState, ProfileRecord, StepWork
 
 
-def deploy(state: NegotiatorState, work: StepWork, given: Deployed, *, first: bool = False) -> None:
+def deploy(state: NegotiatorState, work: StepWork, given: DeployedQuality, *, first: bool = False) -> None:
     """Take over what is declared now; ``first``: all of it has to be compared with what was kept."""
     former = state.quality
     another = first or given.quality != former

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from situ.lang.stored_form import StoredForm
+from situ.lang.json_form import StoredForm
 
 Outcome = Literal["satisfied", "unsatisfied", "revoked"]
 Why = Literal["", "no-publisher", "missing", "out-of-reach", "declined", "adapting", "violated"]

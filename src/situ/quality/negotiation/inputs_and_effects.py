@@ -42,7 +42,7 @@ class Relevance:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
     """What :class:`~situ.quality.negotiation.inputs_and_effects.StoreValues` wrote down before. The machine begins with
-    this and ``Deployed``.
+    this and ``DeployedQuality``.
     """
 
     kept: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
@@ -52,7 +52,7 @@ class Restored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deployed:
+class DeployedQuality:
     """What the project declares now, and who can get what of whom."""
 
     quality: Quality
@@ -175,7 +175,7 @@ class Tick:
 
 Input = (
     Restored
-    | Deployed
+    | DeployedQuality
     | Registering
     | Updating
     | Suspending

@@ -33,7 +33,7 @@ from situ.quality.negotiation.decide import advise, decide, note_followed_advice
 from situ.quality.negotiation.inputs_and_effects import (
     Answered,
     Came,
-    Deployed,
+    DeployedQuality,
     Effect,
     Gone,
     Input,
@@ -255,7 +255,7 @@ def shape_inputs(state: NegotiatorState, expectation: Expectation) -> ShapeInput
 def new_state(named: Mapping[str, Decide] = BUILT_IN_STRATEGIES) -> NegotiatorState:
     """A negotiator that knows nothing yet, with strategies by their names.
 
-    It begins with :class:`Restored` and :class:`Deployed`, in any order; what comes before is not heard. Where a
+    It begins with :class:`Restored` and :class:`DeployedQuality`, in any order; what comes before is not heard. Where a
     strategy fails, or is not there, ``pareto`` decides.
     """
 
@@ -274,7 +274,7 @@ def new_state(named: Mapping[str, Decide] = BUILT_IN_STRATEGIES) -> NegotiatorSt
 def step(state: NegotiatorState, given: Input, now: float) -> tuple[Effect, ...]:
     """What follows from an input. The state is the machine's own and changed in place."""
     work = StepWork(now=now)
-    if isinstance(given, Restored | Deployed) and not state.begun:
+    if isinstance(given, Restored | DeployedQuality) and not state.begun:
         _begin(state, work, given)
     elif state.begun:
         work.causes = causes_of(state, given)
@@ -304,7 +304,7 @@ def _effects(state: NegotiatorState, work: StepWork) -> Iterator[Effect]:
 # ── beginning ──
 
 
-def _begin(state: NegotiatorState, work: StepWork, given: Restored | Deployed) -> None:
+def _begin(state: NegotiatorState, work: StepWork, given: Restored | DeployedQuality) -> None:
     if isinstance(given, Restored):
         state.restored = given
     else:
@@ -333,7 +333,7 @@ def _begin(state: NegotiatorState, work: StepWork, given: Restored | Deployed) -
 # ── what happens ──
 
 
-def _deployed(state: NegotiatorState, work: StepWork, given: Deployed) -> None:
+def _deployed(state: NegotiatorState, work: StepWork, given: DeployedQuality) -> None:
     deploy(state, work, given)
 
 
@@ -412,7 +412,7 @@ def _came(state: NegotiatorState, work: StepWork, given: Came) -> None:
 
 _STEPS: Mapping[type[Input], Callable[[NegotiatorState, StepWork, Any], None]] = {
     Restored: _restored,
-    Deployed: _deployed,
+    DeployedQuality: _deployed,
     Registering: register,
     Updating: update,
     Suspending: suspend,

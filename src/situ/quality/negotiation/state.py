@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from situ.lang.stored_form import StoredForm
+from situ.lang.json_form import StoredForm
 from situ.quality.match.match_index import MatchIndex
 from situ.quality.measurement.estimator import Correction, Estimate, effective_profile
 from situ.quality.measurement.panes import PaneStore
@@ -30,7 +30,7 @@ from situ.quality.negotiation.feedback import StateChange, Usage
 from situ.quality.negotiation.inputs_and_effects import (
     Answered,
     Came,
-    Deployed,
+    DeployedQuality,
     Gone,
     Input,
     NotifyClient,
@@ -129,7 +129,7 @@ def _came(state: NegotiatorState, given: Came) -> Iterator[DecisionCause]:
     yield from _all_of_client("came back" if given.client in state.gone else "came")(state, given)
 
 
-def _deployed(state: NegotiatorState, given: Deployed) -> Iterator[DecisionCause]:
+def _deployed(state: NegotiatorState, given: DeployedQuality) -> Iterator[DecisionCause]:
     yield DecisionCause(what=PROJECT_CHANGED)
 
 
@@ -145,7 +145,7 @@ _CAUSES: Mapping[type[Input], Callable[[NegotiatorState, Any], Iterator[Decision
     Answered: _answered,
     Gone: _all_of_client("left"),
     Came: _came,
-    Deployed: _deployed,
+    DeployedQuality: _deployed,
 }
 
 
@@ -314,7 +314,7 @@ class NegotiatorState:
     decide: Callable[[AllocationProblem], AllocationPlan]
     """By the strategy that a problem names."""
     restored: Restored | None = None
-    deployed: Deployed | None = None
+    deployed: DeployedQuality | None = None
     begun: bool = False
     expectations: ClientIndex[ExpectationRecord] = field(default_factory=ClientIndex)
     profiles: ClientIndex[ProfileRecord] = field(default_factory=ClientIndex)

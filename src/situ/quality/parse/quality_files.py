@@ -26,9 +26,8 @@ from situ.lang.catalogue import (
     UNKNOWN_STRATEGY,
     UNKNOWN_UNIT,
 )
-from situ.lang.documents import Document, Fields, Node, Reader, ScalarNode, to_data
+from situ.lang.documents import Document, Fields, Node, Reader, ScalarNode, is_nothing, to_data
 from situ.lang.problems import Location, Problems, SituError, nearest
-from situ.lang.types.declaration import is_nothing
 from situ.lang.units import Units, UnknownUnit
 from situ.quality.match.satisfaction import Satisfaction, match, reasons
 from situ.quality.model.costs import FREE, Cost, read_formula

@@ -297,7 +297,11 @@ def work(
     )
 
 
-NOTHING_FOUND = DetectionBatch(pa.RecordBatch.from_pylist([], schema=schema_of(())))
+# Of nulls: Arrow loads pandas when it makes a column of a list, and most processes that load this module make none.
+_COLUMNS = schema_of(())
+NOTHING_FOUND = DetectionBatch(
+    pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in _COLUMNS], schema=_COLUMNS)
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
