@@ -130,7 +130,8 @@ def _stages(
     change: Callable[[Plan], Plan] = lambda plan: plan,
 ) -> Callable[[], int]:
     plan = change(plan_of(bench, form, consumers, contexts, mediated=mediated))
-    body = events.body(form, "truck", mediated=mediated)
+    number = bench.some(PER_MESSAGE, 50)
+    body = events.body(form, "truck", mediated=mediated, number=number)
     context = "carrier" if mediated else ROOT
     origin = Origin(client="truck", incarnation=1, seq=1, received=_TIME, pos=65_536, context=context)
     messages = bench.some(20, 1) if change is not reflective else bench.some(2, 1)
@@ -146,8 +147,8 @@ def _stages(
             good = [row for row in rows if isinstance(row, Row)]
             worded = interpretation.worded(good, encode_rows(good), routing.route(good), routing)
             assert not worded.bad
-            assert len(worded.durable) >= len(good) == PER_MESSAGE
-        return messages * PER_MESSAGE
+            assert len(worded.durable) >= len(good) == number
+        return messages * number
 
     return work
 

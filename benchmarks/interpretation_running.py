@@ -184,11 +184,11 @@ def _change_variants(bench: Bench) -> list[Variant]:
 
 def _changed(bench: Bench, folder: Path) -> Callable[[], Taken]:
     turns = iter(range(TURNS))
-    before, after = bench.some(5, 2), bench.some(15, 2)
+    before, after = bench.some(5, 2), bench.some(15, 1)
 
     def work() -> Taken:
         turn = next(turns)
-        receiver, sender = _pair(folder, turn, mediated=True, count=0, rate=float(RATE))
+        receiver, sender = _pair(folder, turn, mediated=True, count=0, rate=float(bench.some(RATE, 200)))
         try:
             receiver.hear()
             sender.hear()

@@ -25,13 +25,14 @@ from tests.project_files import write
 
 _START, _STOP = 240.0, 60.0
 _CLIENT = 240.0
-_LOADED = [
+LOADED = [
     "situ.client.connection",
     "benchmarks.clients",
     "benchmarks.interpretation_running",
     "benchmarks.situation_latency",
     "benchmarks.quality_advice",
 ]
+"""What the process has loaded that others are forked from. There is one such in a process: tests put theirs in, too."""
 Pipe = Connection
 
 
@@ -91,7 +92,7 @@ class Client:
 
     def __init__(self, work: Callable[..., None], **arguments: Any) -> None:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(_LOADED)
+        context.set_forkserver_preload(LOADED)
         self._pipe, other = context.Pipe()
         self._name = work.__name__
         self._process = context.Process(target=_work, args=(work, other, arguments), daemon=True)

@@ -65,7 +65,7 @@ def _recorded(bench: Bench, people: int, batches: int) -> Files:
 
 
 def _variants(bench: Bench, people: int, batches: int, skipped: int, ways: dict[str, Written]) -> list[Variant]:
-    people, batches, skipped = bench.some(people, 300), bench.some(batches, 2), bench.some(skipped, 1)
+    people, batches, skipped = bench.some(people, 100), bench.some(batches, 2), bench.some(skipped, 1)
     files = _recorded(bench, people, batches)
     variants = [Variant(name=SITU, work=partial(by_situ, bench, files, skipped))]
     for name, way in list(ways.items())[:1] if bench.quick else ways.items():
