@@ -221,9 +221,21 @@ class Scoped:
             self.published[client] = number
 
     async def follow(self, client: str, *types: str, **options: Any) -> None:
-        """Read all the time. What was handed over may wait in the client for a while: any epoch since will do."""
+        """Read all the time. What was handed over may wait in the client for a while: any epoch since will do.
+
+        While its scope lies in no other, nobody's alarms are visible to a client, and it knows of no such type: who
+        comes then, as after a kill, tries again.
+        """
         async with self.connected(client) as node:
-            await self._note_all(client, node.events(*types, **options))
+            while True:
+                try:
+                    await self._note_all(client, node.events(*types, **options))
+                except SituError as error:
+                    if error.code != "INT601":
+                        raise
+                else:
+                    return
+                await asyncio.sleep(0.2)
 
     async def _note_all(self, client: str, events: AsyncIterator[Event]) -> None:
         async for event in events:
