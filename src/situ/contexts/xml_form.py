@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import yaml
 
 from situ.contexts.table import Contexts
@@ -26,8 +27,7 @@ from situ.lang.problems import Location, Problem, Problems, nearest
 from situ.lang.types.model import ROOT_PREFIX
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ElementForm:
+class ElementForm(msgspec.Struct, frozen=True, kw_only=True):
     """What an element can have; ``text`` if it has content of its own."""
 
     required: tuple[str, ...] = ()
