@@ -47,7 +47,8 @@ def _ingress(bench: Bench, name: str) -> Ingress:
     most = bench.some(100_000, 2_000)
     files = events.files(FLAT, clients=clients, situ=f"spark: {{max_events: {most}}}\n")
     wanted = events.subscriptions(2, 1, mediated=False)
-    wanted[1] = replace(wanted[1], where="id LIKE '_-%'")  # another filter: both have groups of their own anyway
+    # Another filter: both have groups of their own anyway.
+    wanted[1] = replace(wanted[1], where="id LIKE '_-%'")
     zone = bench.open(open_zone(bench.folder("zone"), files, wanted))
     zone.publish(_deployment(name, zone.deployment))
     parts = [

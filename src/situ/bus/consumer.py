@@ -17,10 +17,11 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+import msgspec
+from msgspec.structs import replace
 from nats.aio.msg import Msg
 
 from situ.bus.connection import NatsConnection, NatsSubscription
@@ -108,8 +109,7 @@ class Consumers:
         return consumption
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
+class _Given(msgspec.Struct, frozen=True):
     """A message under way to the reader."""
 
     message: StoredMessage

@@ -11,10 +11,12 @@ import logging
 from bisect import bisect_left
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any
+
+from msgspec.structs import replace
 
 from situ.bus.interface import ConsumerState, Guard, Handler, KeyEntry, StoreAck, StreamState, wall_clock
 from situ.bus.streams import configurations

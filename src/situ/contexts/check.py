@@ -7,7 +7,9 @@ subtype. `check_contexts` runs it for all contexts, together with the type verif
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from situ.contexts.model import KEEP, Context, Direction, Pattern, Rule
 from situ.contexts.patterns import Traversal, print_pattern
@@ -26,14 +28,13 @@ from situ.lang.types.table import Types
 _MOST_NAMED = 3  # places in a message
 
 
-@dataclass(slots=True)
-class _RuleUse:
+class _RuleUse(msgspec.Struct):
     """What became of one rule at the places it matches."""
 
     applied: bool = False
-    beaten: list[tuple[Traversal, Rule]] = field(default_factory=list)
+    beaten: list[tuple[Traversal, Rule]] = msgspec.field(default_factory=list)
     """Where another rule is applied instead."""
-    covered: list[tuple[Traversal, Rule]] = field(default_factory=list)
+    covered: list[tuple[Traversal, Rule]] = msgspec.field(default_factory=list)
     """Where a rule converts the whole that it is a part of."""
 
 

@@ -7,7 +7,10 @@ overrides, Python code, unambiguous units. `define_functions` makes a `Conversio
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+import msgspec
+from msgspec import structs
 
 from situ.contexts.declarations import ContextText, ConversionText, LookupText, StateText, read_conversion
 from situ.contexts.function_bodies import (
@@ -168,8 +171,7 @@ Sources = Mapping[str, Struct]
 """The pull sources by name, each with what its rows are."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DefinedFunctions:
+class DefinedFunctions(msgspec.Struct, frozen=True, kw_only=True):
     """The functions whose signature is known; ``faulty`` are those that cannot be used, for reasons given."""
 
     functions: Mapping[str, Conversion]
@@ -352,7 +354,7 @@ class _FunctionReader:
         )
 
     def _over(self, text: ConversionText, expression: Expression, event: Struct) -> Attribute | None:
-        checked = check_over(expression, event, replace(self._scope, types=self._root))
+        checked = check_over(expression, event, structs.replace(self._scope, types=self._root))
         for problem in as_invalid(text.name, checked.problems):
             self.report(problem, event)
         node = checked.node

@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
+
+import msgspec
 
 from situ.contexts.declarations import ContextText, declare_contexts
 from situ.contexts.functions import Sources, define_functions
@@ -237,8 +239,7 @@ def _in_order(declared: Mapping[str, ContextText], loading: _ContextLoader, prob
 # ── one after the other ───────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(slots=True)
-class _LoadedContext:
+class _LoadedContext(msgspec.Struct):
     """A context with what is wrong in it, as far as others have to know."""
 
     faults: Faults

@@ -13,6 +13,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
+from msgspec import structs
+
 from situ.contexts.declarations import ContextText, PlacedWords, RuleText
 from situ.contexts.model import ROOT, Direction
 from situ.lang.catalogue import BAD_PYTHON
@@ -41,8 +44,7 @@ _KNOWN: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecoratedRule:
+class DecoratedRule(msgspec.Struct, frozen=True, kw_only=True):
     """``@transform_with(…)`` on a function."""
 
     function: str = ""
@@ -51,8 +53,7 @@ class DecoratedRule:
     direction: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecoratedFunction:
+class DecoratedFunction(msgspec.Struct, frozen=True, kw_only=True):
     """A function that decorators declare: in which context, with which signature, by which rules it is used."""
 
     name: str
@@ -62,7 +63,7 @@ class DecoratedFunction:
     signature: str
     context: str = ROOT
     extends: str = ""
-    more: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    more: Mapping[str, Any] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     rules: tuple[DecoratedRule, ...] = ()
     start: int = 0
     """Where its name stands in the text."""
@@ -248,14 +249,14 @@ def with_code(
     """The contexts with what the decorators of these files declare, and with the code of all they name."""
     codes = {each.name: each for each in files}
     result = {
-        id: replace(text, functions=tuple((key, _with_text(node, codes)) for key, node in text.functions))
+        id: structs.replace(text, functions=tuple((key, _with_text(node, codes)) for key, node in text.functions))
         for id, text in declared.items()
     }
     for code in codes.values():
         for function in code.declared:
             key = _at(code, function, function.name)
             context = result.get(function.context) or _context(code, function, problems)
-            result[context.id] = replace(
+            result[context.id] = structs.replace(
                 context,
                 functions=(*context.functions, (key, _node(code, function))),
                 rules=(*context.rules, *(_rule(code, function, each) for each in function.rules)),

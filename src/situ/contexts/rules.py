@@ -7,8 +7,10 @@ function converts what a pattern names, in which direction.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
+
+import msgspec
 
 from situ.contexts.declarations import ContextText, MappingText, PlacedWords, RuleText
 from situ.contexts.model import (
@@ -53,8 +55,7 @@ from situ.lang.types.table import Types
 _FORMS = "Write a path of the source, `{expr: EXPRESSION}` or `{default: VALUE}`."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DefinedMappings:
+class DefinedMappings(msgspec.Struct, frozen=True, kw_only=True):
     """Mappings, and where what was written cannot be used: (target type, target path)."""
 
     mappings: tuple[EventMapping, ...]

@@ -9,9 +9,12 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
+
+import msgspec
+from msgspec import structs
 
 from situ.contexts.model import KEEP, ROOT, Context, Conversion, Direction, EventMapping, Pattern, Rule
 from situ.contexts.patterns import print_pattern
@@ -78,7 +81,7 @@ def _rebuilt(
     if isinstance(type, Named):
         base = _rebuild(type.base, found, made)
         assert not isinstance(base, Struct | ListOf), "a named type is based on a single value"
-        return type if base == type.base else replace(type, base=base)
+        return type if base == type.base else structs.replace(type, base=base)
     supers = tuple(_rebuild(above, found, made) for above in type.supers)
     attributes = tuple(replace(each, type=_rebuild(each.type, found, made)) for each in type.attributes)
     if (supers, attributes) == (type.supers, type.attributes):
@@ -232,8 +235,7 @@ def _sample(type: Type, number: int) -> Any:
 # has the old one's function.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeepRule:
+class KeepRule(msgspec.Struct, frozen=True, kw_only=True):
     """A rule that was put in, and the new one it overrides."""
 
     rule: Rule

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import yaml
 
 from situ.contexts.table import Contexts
@@ -26,8 +27,7 @@ from situ.lang.problems import Location, Problem, Problems, nearest
 from situ.lang.types.model import ROOT_PREFIX
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ElementForm:
+class ElementForm(msgspec.Struct, frozen=True, kw_only=True):
     """What an element can have; ``text`` if it has content of its own."""
 
     required: tuple[str, ...] = ()
@@ -453,7 +453,7 @@ class _XmlReader:
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # A context as the YAML of a file of ``contexts/``, however it was written.
 
-_UNSEEN = re.compile("[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_UNSEEN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 """What can only be written as an escape."""
 
 

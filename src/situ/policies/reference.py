@@ -7,11 +7,13 @@ and shares nothing with this module.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import groupby, product
 from types import MappingProxyType
 from typing import Any, assert_never
+
+from msgspec.structs import replace
 
 from situ.lang.expr.interpret import interpret
 from situ.lang.expr.runtime import FAILURES

@@ -10,9 +10,12 @@ import ipaddress
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import structs
 
 from situ.contexts.check import check_contexts
 from situ.contexts.declarations import declare_contexts, is_root
@@ -51,8 +54,7 @@ from situ.stages.derived_visibility import check_releases
 from situ.stages.interpret import Interpretation, check_executed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedProject:
+class CheckedProject(msgspec.Struct, frozen=True, kw_only=True):
     """What a check found. There is a deployment exactly when there is no error; problems are in the order of places."""
 
     path: Path
@@ -67,13 +69,12 @@ class CheckedProject:
         return tuple(problem for problem in self.problems if problem.is_error)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedProject:
+class LoadedProject(msgspec.Struct, frozen=True, kw_only=True):
     """A project without errors."""
 
     path: Path
     deployment: Deployment
-    digests: Mapping[str, str] = field(default_factory=dict)
+    digests: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Of its files, by which one sees later whether they were edited."""
 
     @property
@@ -171,7 +172,7 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
     for source in sources.values():
         problems.extend(check_source_tags(scopes, source, zone=settings.zone))
     around = quality_environment(replace(schema, clients=clients.clients, subscriptions=clients.subscriptions))
-    around = replace(around, strategies=known_strategies())
+    around = structs.replace(around, strategies=known_strategies())
     deployment = replace(
         schema,
         policies=policies,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeVar
+
+import msgspec
 
 from situ.lang.catalogue import (
     BAD_NAME,
@@ -88,8 +90,7 @@ def load_clients(
     )
 
 
-@dataclass(slots=True)
-class _ClientLoader:
+class _ClientLoader(msgspec.Struct):
     functions: Mapping[str, Definition]
     read: Reader
     limits: ExpressionLimits
@@ -98,14 +99,14 @@ class _ClientLoader:
     known: Mapping[str, ClientDeclaration]
     mediator: FilterRewriter | None
     defaults: Mapping[str, TagSet]
-    clients: dict[str, ClientDeclaration] = field(default_factory=dict)
-    advertisements: list[Advertisement] = field(default_factory=list)
-    subscriptions: list[Subscription] = field(default_factory=list)
-    tags: dict[str, WrittenTags] = field(default_factory=dict)
+    clients: dict[str, ClientDeclaration] = msgspec.field(default_factory=dict)
+    advertisements: list[Advertisement] = msgspec.field(default_factory=list)
+    subscriptions: list[Subscription] = msgspec.field(default_factory=list)
+    tags: dict[str, WrittenTags] = msgspec.field(default_factory=dict)
     visible: Types | None = None
     faults: Faults = NO_FAULTS
-    _places: dict[str, ScalarNode] = field(default_factory=dict)
-    _suggestions: Suggestions = field(default_factory=Suggestions)
+    _places: dict[str, ScalarNode] = msgspec.field(default_factory=dict)
+    _suggestions: Suggestions = msgspec.field(default_factory=Suggestions)
 
     @property
     def places(self) -> dict[str, Location]:

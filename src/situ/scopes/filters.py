@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
+
+import msgspec
+from msgspec import structs
 
 from situ.lang.catalogue import (
     BLOCKED_TYPES,
@@ -40,8 +43,7 @@ Path: TypeAlias = tuple[str, ...]
 Blocked: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilterMeaning:
+class FilterMeaning(msgspec.Struct, frozen=True, kw_only=True):
     """What a filter is to events that have what it asks for in the same form.
 
     ``node`` is None if it means nothing to any event. ``missing`` are paths that these types have not, and others have.
@@ -162,7 +164,9 @@ class FilterMeanings:
     def _read(self, text: str, locate: Locate, meaning: FilterMeaning) -> FilterMeaning:
         scope = event_scope(meaning.payload, types=self.types, limits=self.limits)
         checked = check_bounded(text, scope, locate, BOOLEAN)
-        return replace(meaning, node=checked.node, problems=tuple(each for each in checked.problems if each.is_error))
+        return structs.replace(
+            meaning, node=checked.node, problems=tuple(each for each in checked.problems if each.is_error)
+        )
 
 
 _MOST_LENDERS = 20
@@ -184,7 +188,7 @@ def _lacking(meaning: FilterMeaning, right: Sequence[FilterMeaning]) -> FilterMe
         return meaning.missing | others | {path for path in other.missing if path[0] not in own}
 
     nearest = min(right, key=lambda other: len(differing(other)))
-    return replace(meaning, node=nearest.node, missing=differing(nearest), problems=())
+    return structs.replace(meaning, node=nearest.node, missing=differing(nearest), problems=())
 
 
 def _asks_for_type(node: Node) -> bool:

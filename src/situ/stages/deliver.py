@@ -8,7 +8,9 @@ message may have.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from situ.event.failures import failed, is_of_event
 from situ.event.message import Message

@@ -96,8 +96,7 @@ class OutboundConverter(Protocol):
         """The context as events are stamped with it, ``us@2``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConvertedDeliveries:
+class ConvertedDeliveries(msgspec.Struct, frozen=True, kw_only=True):
     """Deliveries in the terms of those who get them, in the order of the rows, each with the line that is delivered.
 
     ``durable`` are places of rows and ids of groups; ``live`` places of rows, clients, and the names of those of their
@@ -111,8 +110,8 @@ class ConvertedDeliveries:
     bad: tuple[BadRow, ...] = ()
     held: tuple[tuple[int, str, datetime], ...] = ()
     """Places of rows and contexts for which a conversion waits for a reference, and until when."""
-    originals: Mapping[str, int] = field(default_factory=dict)
-    converted: Mapping[str, int] = field(default_factory=dict)
+    originals: Mapping[str, int] = msgspec.field(default_factory=dict)
+    converted: Mapping[str, int] = msgspec.field(default_factory=dict)
 
 
 class DeliveryConversion:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+from msgspec.structs import replace
 
 from situ.event.lines import bare_line, decode_line, stamped_line
 from situ.event.row import Row

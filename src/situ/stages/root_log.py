@@ -7,8 +7,10 @@ what is stored, `dead_letters` makes the messages of events that went no further
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from situ.contexts.model import ROOT
 from situ.event.failures import failed, failed_text, is_of_event

@@ -7,11 +7,11 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
 import pytest
+from msgspec.structs import replace
 
 from situ.bus.consumer_proxy import TAKE
 from situ.bus.interface import ConsumerState, StoreAck

@@ -149,7 +149,6 @@ def test_a_deployment_takes_effect_between_two_batches(spark: SparkSession, tmp_
     with zone(tmp_path, [ALL]) as at, running(spark, at, tmp_path / "checkpoints") as engine:
         at.send("press-1", [reading(1, 60.0)])
         wait_for(drained(engine, at))
-        from dataclasses import replace
 
         at.publish(replace(at.deployment, subscriptions={ALL.id: ALL, HOT.id: HOT}))
         wait_for(drained(engine, at))  # without any event

@@ -9,11 +9,11 @@ import datetime as dt
 import math
 import random
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 from situ.lang.expr.checker.check import check
 from situ.lang.expr.emit.spark import emit_spark

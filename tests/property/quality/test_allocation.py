@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from msgspec.structs import replace
 
 from benchmarks.quality_world import World, make_world
 from situ.quality.allocation import exact

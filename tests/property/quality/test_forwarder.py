@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from situ.quality.match.satisfaction import Satisfaction, match
 from situ.quality.model.allocation_problem import Target, point_at

@@ -6,9 +6,9 @@ import json
 import math
 import random
 from collections.abc import Iterable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from situ.lang.documents import parse_json, parse_yaml
 from situ.lang.problems import Problems
@@ -136,7 +136,7 @@ def make_shape(seed: int) -> Shape:
     dice = random.Random(seed)
 
     def perhaps(each: Shape) -> dict[str, object]:
-        return {name: getattr(each, name) for name in Shape.__dataclass_fields__ if dice.random() < 0.5}
+        return {name: getattr(each, name) for name in Shape.__struct_fields__ if dice.random() < 0.5}
 
     limits = tuple(
         Limit(

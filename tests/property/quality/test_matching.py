@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from situ.quality.match.satisfaction import (
     Satisfaction,

@@ -7,11 +7,11 @@ import logging
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from situ.app.action_queue import ACTIONS, AGAIN, FAILED, QUEUE, WAITING, ActionQueue, ActionRequest
 from situ.app.action_worker import ACTION_LOG, ActionLog, RetrySettings, facts_of, requests_in, situation_of

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
+from msgspec.structs import replace
 
 from situ.event import CloudEvent as SituCloudEvent
 from situ.event import (
@@ -92,7 +92,7 @@ def test_a_batch_has_one_event_a_line() -> None:
 
 
 def test_every_mark_is_written_and_read() -> None:
-    assert {field for field, _ in MARKS.values()} == {field.name for field in fields(Marks)}
+    assert {field for field, _ in MARKS.values()} == set(Marks.__struct_fields__)
     attributes = json.loads(encode_event(FULL))
     assert attributes.keys() >= MARKS.keys()
 

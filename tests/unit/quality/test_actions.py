@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from situ.quality.model.allocation_problem import NO_ACTIONS, PublisherActions
 from situ.quality.model.costs import UNAFFORDABLE, ConstantCost, PiecewiseCost

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from situ.quality.model.declarations import BUILT_IN, Aggregate, Capability, Need, Profile
 from situ.quality.model.shapes import EventFloor, Limit, Shape, Suppress, Thin

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from situ.lang.problems import Problem as Refused
 from situ.quality.allocation.strategies import BUILT_IN_STRATEGIES

@@ -157,7 +157,7 @@ def _suspended(live: LiveRun) -> tuple[SuspendedDeclaration, ...]:
 
 async def _read_status(live: LiveRun) -> RunStatus:
     """Look at the run in this folder, and at the bus it uses."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from situ.bus.folder_lock import read_lock
     from situ.cli.project import bus_of

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+import msgspec
+
 from situ.contexts.model import Context, Conversion
 from situ.lang.expr.checker.coerce import is_number, linear, widen
 from situ.lang.expr.tree import (
@@ -203,30 +205,26 @@ class Coercer:
 _SMALLEST, _LARGEST = Fraction(1, 10**300), Fraction(10**300)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SameUnit:
+class SameUnit(msgspec.Struct, frozen=True, kw_only=True):
     """The units are equal, or one of them is not known (``one_sided``): the value stays as it is."""
 
     one_sided: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ByUnitFunction:
+class ByUnitFunction(msgspec.Struct, frozen=True, kw_only=True):
     """A context declares a function between the two."""
 
     function: Conversion
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinearConversion:
+class LinearConversion(msgspec.Struct, frozen=True, kw_only=True):
     """``value * scale + offset``."""
 
     scale: Fraction
     offset: Fraction
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoConversion:
+class NoConversion(msgspec.Struct, frozen=True, kw_only=True):
     """No way leads from one to the other; between ``physical`` units because they measure different things."""
 
     physical: bool

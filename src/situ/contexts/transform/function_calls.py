@@ -7,8 +7,11 @@ a variable (`ExternalValue`). `with_rows` replaces such variables by calls of fu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
+
+import msgspec
+from msgspec import structs
 
 from situ.contexts.function_bodies import DATA, EVENT, VALUE, body_for, key_for, keys_for, missing_in
 from situ.contexts.model import Conversion, MissingValue, ReferenceState, TableLookup
@@ -36,8 +39,7 @@ from situ.lang.types.table import Types
 from situ.lang.units import NO_UNIT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExternalValue:
+class ExternalValue(msgspec.Struct, frozen=True, kw_only=True):
     """A value that the host binds as ``variable`` before it evaluates, for no expression gives it.
 
     It is the row of a table (``of`` a lookup), what is remembered (``of`` a state), or what a function of Python
@@ -181,7 +183,7 @@ def with_rows(node: Node, externals: Mapping[str, ExternalValue], find: Mapping[
             external = externals[part.variable]
             keys = tuple((column, change(key)) for column, key in external.keys)  # which may be read from another row
             argument = change(external.argument) if external.of is None else external.argument
-            calls[part.variable] = _call(replace(external, keys=keys, argument=argument), find[part.variable])
+            calls[part.variable] = _call(structs.replace(external, keys=keys, argument=argument), find[part.variable])
         found: Node = calls[part.variable]
         for step in part.path:
             struct = plain(found.type)

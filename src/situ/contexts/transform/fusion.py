@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import structs
+
 from situ.contexts.function_bodies import DATA, EVENT
 from situ.contexts.model import Direction
 from situ.contexts.transform.converter import Converter
@@ -436,7 +438,7 @@ def _with_externals(first: Transformation, second: Transformation) -> Transforma
         return inline_variable(_named(node, second.source.name), DATA, made, first.targets)
 
     externals = {
-        name: replace(
+        name: structs.replace(
             each,
             argument=through(each.argument),
             keys=tuple((column, through(key)) for column, key in each.keys),
@@ -465,7 +467,7 @@ def _apart(way: Transformation, taken: Collection[str]) -> Transformation:
         return rebuild(node, change)
 
     externals = {
-        names.get(name, name): replace(
+        names.get(name, name): structs.replace(
             each,
             variable=names.get(name, name),
             argument=change(each.argument),

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from msgspec import structs
+
 from situ.contexts.function_bodies import DATA
 from situ.contexts.model import (
     IDENTITY,
@@ -185,7 +187,7 @@ class EventStepBuilder(StepBuilder):
         ]
         if subject.node.nullable:
             if not arms and isinstance(steps[0], ValueStep) and steps[0].copied and isinstance(steps[0].node, Read):
-                return replace(steps[0], node=_through(subject.node, steps[0].node))
+                return structs.replace(steps[0], node=_through(subject.node, steps[0].node))
             arms.insert(0, (IsNull(subject.node), "", ValueStep(node=Literal(None, wanted.type))))
         return choice(tuple(arms), steps[0], wanted.type) if arms else steps[0]
 
@@ -230,7 +232,7 @@ class EventStepBuilder(StepBuilder):
                 place = place.attributes[step][0]
                 on_the_way.append(place)
             else:
-                on_the_way.extend(each for each in converted_places(replace(place, rule=None)))
+                on_the_way.extend(each for each in converted_places(structs.replace(place, rule=None)))
             for each in on_the_way:
                 if each.rule is not None and each.rule.function != IDENTITY:
                     found.setdefault(".".join(read.path), each.rule)

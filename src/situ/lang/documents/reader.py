@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from collections.abc import Mapping as Environment
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar, assert_never, overload
+
+import msgspec
 
 from situ.lang.catalogue import (
     BAD_CHARACTER,
@@ -257,8 +259,7 @@ class Reader:
         self.problems.add(UNKNOWN_VERSION(node.location, found=found, known=FILE_VERSION))
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(msgspec.Struct, frozen=True):
     """The fields of one mapping, read by name; ``default`` stands for those that are absent or wrong."""
 
     read: Reader

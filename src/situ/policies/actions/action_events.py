@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -34,8 +34,7 @@ _STAGES = {
 _EVENTS = (PublishStep, NotifyStep, CommandStep)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActionEvent:
+class ActionEvent(msgspec.Struct, frozen=True, kw_only=True):
     """An event that an action comes to."""
 
     type: str

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from situ.lang.catalogue import (
     COMPARED_OUTSIDE,
     CONDITION_UNFIT,
@@ -72,7 +74,7 @@ def _between(args: tuple[Node, ...], most: float) -> Reach | None:
             reach = Reach(left=first, right=second, distance=most)
             if variables == (LEFT, LEFT, RIGHT, RIGHT):
                 return reach
-            return replace(reach, left=second, right=first) if variables == (RIGHT, RIGHT, LEFT, LEFT) else None
+            return structs.replace(reach, left=second, right=first) if variables == (RIGHT, RIGHT, LEFT, LEFT) else None
         case _:
             return None
 

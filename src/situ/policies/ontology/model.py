@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
+
 from situ.lang.catalogue import (
     CONCEPT_CYCLE,
     CONCEPT_DEFAULT,
@@ -60,8 +62,7 @@ class Concept:
         return Struct(f"concept {self.name}", self.attributes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConceptAttribute:
+class ConceptAttribute(msgspec.Struct, frozen=True, kw_only=True):
     """One end of a relationship or measure: an attribute of a concept."""
 
     concept: str
@@ -71,8 +72,7 @@ class ConceptAttribute:
         return f"{self.concept}.{self.attribute}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelationshipParameter:
+class RelationshipParameter(msgspec.Struct, frozen=True, kw_only=True):
     """What a relationship is given beside the two: ``5 m`` in ``within 5 m``."""
 
     name: str
@@ -133,8 +133,7 @@ class Ontology:
 IDENTITY = "id"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConceptTable:
+class ConceptTable(msgspec.Struct, frozen=True, kw_only=True):
     """All concepts, groups among them; containers; and what is missing because of a fault that is reported already."""
 
     by_name: Mapping[str, Concept]

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, cast, get_args
+
+from msgspec.structs import replace
 
 from situ.lang.json_form import text_of
 from situ.quality.model.costs import FREE, ConstantCost, Cost, Formula, LevelCost, PiecewiseCost, read_formula

@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 from typing import Literal
+
+from msgspec.structs import replace
 
 from situ.lang.catalogue import BAD_MODES, CALL_NOT_ALLOWED, CURRENT_OUTSIDE, STALE_VERSION, UNKNOWN_PROPERTY
 from situ.lang.problems import Problem, SituError, nearest

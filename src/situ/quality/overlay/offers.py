@@ -8,11 +8,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from situ.quality.match.point_matrix import PropertyColumns, at_least
 from situ.quality.match.pools import Skyline, dominates
@@ -91,7 +90,7 @@ def target_before_link(profile: Profile, figures: Figures, target: Target) -> Ta
         if value is None:
             return None
         found[id] = value
-    return msgspec.structs.replace(target, values=found)
+    return replace(target, values=found)
 
 
 def _before(capability: Capability, figures: Figures, wanted: float) -> float | None:

@@ -8,9 +8,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import cast, get_args
+
+import msgspec
+from msgspec import structs
 
 from situ.lang.catalogue import (
     ABOUT_NOTHING,
@@ -328,7 +331,7 @@ def load_quality(documents: Iterable[Document], around: QualityEnvironment, prob
         loading.properties_of(fields)
     # Properties first, whatever file they are in: all others are about them.
     known = known_properties(loading.properties)
-    loading.around = replace(around, properties=known, faulty=loading.faulty)
+    loading.around = structs.replace(around, properties=known, faulty=loading.faulty)
     for fields in found:
         loading.others_of(fields)
     if not (found or loading.properties):
@@ -344,18 +347,17 @@ def load_quality(documents: Iterable[Document], around: QualityEnvironment, prob
     return quality
 
 
-@dataclass(slots=True)
-class _QualityLoader:
+class _QualityLoader(msgspec.Struct):
     read: Reader
     around: QualityEnvironment
-    properties: dict[str, QualityProperty] = field(default_factory=dict)
-    expectations: dict[str, Expectation] = field(default_factory=dict)
-    profiles: dict[str, Profile] = field(default_factory=dict)
-    actions: list[PublisherAction] = field(default_factory=list)
-    strategies: dict[str, Strategy] = field(default_factory=dict)
-    faulty: set[str] = field(default_factory=set)
+    properties: dict[str, QualityProperty] = msgspec.field(default_factory=dict)
+    expectations: dict[str, Expectation] = msgspec.field(default_factory=dict)
+    profiles: dict[str, Profile] = msgspec.field(default_factory=dict)
+    actions: list[PublisherAction] = msgspec.field(default_factory=list)
+    strategies: dict[str, Strategy] = msgspec.field(default_factory=dict)
+    faulty: set[str] = msgspec.field(default_factory=set)
     """Properties that are declared, and not right."""
-    _places: dict[tuple[str, str], Location] = field(default_factory=dict)
+    _places: dict[tuple[str, str], Location] = msgspec.field(default_factory=dict)
 
     def document(self, document: Document) -> Fields | None:
         if document.root is not None and is_nothing(document.root):

@@ -8,9 +8,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+
+import msgspec
+from msgspec.structs import replace
 
 from situ.lang.catalogue import BAD_COST, BOUNDS_SWAPPED, OUTSIDE_DOMAIN, UNIT_NOT_CONVERTIBLE, UNKNOWN_UNIT
 from situ.lang.documents import Fields, MappingNode, Node, Reader, ScalarNode, SequenceNode
@@ -26,8 +28,7 @@ _PER = re.compile(r"(?P<number>[-+]?[0-9][0-9.eE+-]{0,40})\s*/\s*(?P<unit>[A-Za-
 _INFINITE = {"inf": math.inf, ".inf": math.inf, "∞": math.inf, "-inf": -math.inf, "-.inf": -math.inf, "-∞": -math.inf}
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
+class Values(msgspec.Struct, frozen=True):
     """Reads values of properties. ``unit`` is that of plain numbers, if it is not the property's."""
 
     read: Reader

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+import msgspec
 
 from situ.lang.catalogue import NOT_IN_LANGUAGE, TOO_LARGE, WRONG_TYPE, WRONG_UNIT
 from situ.lang.expr.checker.calls import call
@@ -210,8 +212,7 @@ def _reads(node: Node) -> _Volume:
 # problems at once.
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(msgspec.Struct, frozen=True):
     """A checked expression: its tree, unless it has errors, and everything found on the way."""
 
     text: str
