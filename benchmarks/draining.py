@@ -15,6 +15,7 @@ from benchmarks.zones import Ingress
 from situ.spark.checkpoint import read_offset
 from situ.spark.engine import SparkEngine
 from situ.spark.source import BusSource
+from situ.spark.storage.state_folder import open_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -101,7 +102,7 @@ def drain_by_query(bench: Bench, ingress: Ingress, *, content: str, write: Write
 
 
 def _end(checkpoint: Path, number: int) -> int:
-    return read_offset(checkpoint, number).seq
+    return read_offset(open_folder(checkpoint), number).seq
 
 
 def _wait(marks: Marks, look: Callable[[], object]) -> None:

@@ -26,6 +26,7 @@ from situ.spark.checkpoint import Offset
 from situ.spark.frames import TaskCounts, decode_counts
 from situ.spark.partitions import partitions_of_batch, read_partition
 from situ.spark.source import SourceOptions
+from situ.spark.storage.state_folder import open_folder
 from tests.faults.deployed import PATIENCE, ROOT, Deployed, deployed
 from tests.faults.injected import MARK, inject
 from tests.faults.raising import Raising
@@ -281,7 +282,12 @@ def sent_by_a_task(
             at.send("press-1", [event(str(each), "Reading", {"sensor": sensor, "value": 1.0}) for each in some])
         end = Offset(seq=MESSAGES, version=1, clock=1)
         options = SourceOptions(
-            address=at.address, stream="IN", content="counts", checkpoint=folder / "at", partitions=1, max_events=1000
+            address=at.address,
+            stream="IN",
+            content="counts",
+            checkpoint=open_folder(folder / "at"),
+            partitions=1,
+            max_events=1000,
         )
         with pytest.MonkeyPatch.context() as patch:
             injection = inject(patch, place, once=once)

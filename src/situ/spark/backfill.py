@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 import pyarrow as pa
@@ -25,6 +24,7 @@ from situ.spark.detect import row_of, stream_of
 from situ.spark.plans import known_instances, load_plan
 from situ.spark.source import SCHEMA
 from situ.spark.state_store import KernelStateStore, name_of
+from situ.spark.storage.state_folder import StateFolder
 from situ.stages.detect.backfill import Backfill, BackfillState, bounds_of, lookback, policies_to_backfill
 from situ.stages.detect.progress import DetectionProgress
 from situ.stages.detect.step import PolicyReader
@@ -76,7 +76,7 @@ def pasts_of(
 def fill(
     session: SparkSession | None,
     address: Address,
-    checkpoint: Path,
+    checkpoint: StateFolder,
     end: Offset,
     buckets: int,
     pasts: list[BackfillRange],
@@ -94,7 +94,7 @@ def fill(
 
 
 def filling_in(
-    address: Address, checkpoint: Path, end: Offset, buckets: int, pasts: list[BackfillRange]
+    address: Address, checkpoint: StateFolder, end: Offset, buckets: int, pasts: list[BackfillRange]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that Spark maps over the numbers of buckets."""
 
@@ -108,7 +108,7 @@ def filling_in(
 
 
 def fill_bucket(
-    address: Address, checkpoint: Path, end: Offset, bucket: int, buckets: int, pasts: list[BackfillRange]
+    address: Address, checkpoint: StateFolder, end: Offset, bucket: int, buckets: int, pasts: list[BackfillRange]
 ) -> list[BucketBackfill]:
     """One bucket: what it found, by instant of beginning; what it remembers is written down."""
     plan = load_plan(address, end.version)

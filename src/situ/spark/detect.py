@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 
 import msgspec
@@ -30,6 +29,7 @@ from situ.policies.watermark import SourceTimes, merge_source_times
 from situ.spark.checkpoint import Offset
 from situ.spark.plans import known_instances, load_plan
 from situ.spark.state_store import BucketStep, KernelStateStore, name_of
+from situ.spark.storage.state_folder import StateFolder
 from situ.stages.detect.detection_plan import NOTHING_HIDDEN, DetectionPlan, Hidden
 from situ.stages.detect.situation_events import DetectionCounts
 from situ.stages.detect.step import PolicyObservations, read_rows, readable, step_safely
@@ -229,7 +229,7 @@ class _InHand:
     size: int = 0
 
 
-_in_hand: dict[tuple[str, int], _InHand] = {}
+_in_hand: dict[tuple[StateFolder, int], _InHand] = {}
 """By checkpoint and bucket."""
 _MOST_STEPS = 50
 _MOST_BYTES = 64 << 20
@@ -240,7 +240,7 @@ class BatchShare:
     """What all tasks of a batch know: where it begins and ends, how far it decides, which policies go on."""
 
     address: Address
-    checkpoint: Path
+    checkpoint: StateFolder
     begin: Offset
     end: Offset
     watermarks: Mapping[str, int]
@@ -295,7 +295,7 @@ def work(
     store, end = KernelStateStore(share.checkpoint, bucket), name_of(share.end)
     begin = name_of(share.begin)
     # Put back when the step is done: after one that failed, the state is worked out from what is stored.
-    hand = _in_hand.pop((str(share.checkpoint), bucket), None)
+    hand = _in_hand.pop((share.checkpoint, bucket), None)
     if hand is None or hand.at != begin:
         policies = former() if share.begin.version else detecting
         hand = _recalled(begin, policies, instances, bucket, share.buckets, store, hand)
@@ -312,13 +312,13 @@ def work(
         trim_memory()
     else:
         store.save_step(end, BucketStep(begin, blobs, dict(share.watermarks)))
-    _in_hand[str(share.checkpoint), bucket] = _InHand(end, after, steps, size)
+    _in_hand[share.checkpoint, bucket] = _InHand(end, after, steps, size)
     found.size = sum(state.size for state in after.values())
     return found
 
 
 def remembered_at(
-    checkpoint: Path, at: str, detecting: DetectionPlan, instances: InstancesByConcept, bucket: int, buckets: int
+    checkpoint: StateFolder, at: str, detecting: DetectionPlan, instances: InstancesByConcept, bucket: int, buckets: int
 ) -> Mapping[str, KernelState]:
     """What the kernels of a bucket remember where a batch ended, by policy."""
     return _recalled(at, detecting, instances, bucket, buckets, KernelStateStore(checkpoint, bucket), None).states

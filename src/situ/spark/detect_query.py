@@ -28,8 +28,7 @@ from situ.event.lines import decode_line, encode_row, stamped_line, stored_lines
 from situ.event.message import CLIENT, CONTEXT, COUNT, ID, KEY, OWN, PLACES, RECEIVED, Message, message_id, position
 from situ.event.row import Row
 from situ.event.subjects import BusNames, pack_late, shard_of
-from situ.lang.catalogue import CHECKPOINT_DAMAGED
-from situ.lang.problems import Location, SituError
+from situ.lang.problems import SituError
 from situ.policies.lifecycle import SituationTransition
 from situ.policies.model import Detection
 from situ.settings import Settings
@@ -49,6 +48,7 @@ from situ.spark.plans import DETECT, current_version, known_instances, load_plan
 from situ.spark.session import Query
 from situ.spark.source import SCHEMA, DetectReader, DetectSource
 from situ.spark.state_store import InheritedState, KernelStateStore, ProgressStore, name_of
+from situ.spark.storage.state_folder import StateFolder
 from situ.stages.detect.backfill import BackfillStart, start_from_backfill
 from situ.stages.detect.detection_plan import DetectionPlan
 from situ.stages.detect.progress import DetectionProgress
@@ -99,11 +99,12 @@ class SparkDetection:
         session: SparkSession | None,
         address: Address,
         settings: Settings,
-        checkpoints: Path,
+        checkpoints: StateFolder,
         *,
-        events: Path,
+        events: StateFolder,
         folder: Path = Path(),
         partitions: int | None = None,
+        before_batch: Callable[[], None] = lambda: None,
         on_batch: Callable[[DetectBatchReport], None] = lambda batch: None,
         on_step: Callable[[str], None] = lambda step: None,
         on_failure: Callable[[], None] = lambda: None,
@@ -120,7 +121,7 @@ class SparkDetection:
         self._begins: Offset | None = None
         """Where it goes on from another engine, if it does."""
         self._store = ProgressStore(self._checkpoint)
-        self._on_batch, self._on_step = on_batch, on_step
+        self._before_batch, self._on_batch, self._on_step = before_batch, on_batch, on_step
         self._query = Query(self._begin, name=QUERY, on_failure=on_failure)
         self._failures = FailureLog()
         if session is not None:
@@ -177,8 +178,7 @@ class SparkDetection:
         at = read_offset(self._checkpoint, begun)
         progress = self._store.load(at)
         if progress is None:
-            place = Location(file=str(self._checkpoint / "progress"))
-            raise SituError(CHECKPOINT_DAMAGED(place, reason=f"what the batch that ended at {at.seq} left is missing"))
+            raise self._checkpoint.damaged(f"what the batch that ended at {at.seq} left is missing", "progress")
         plan = load_plan(self._address, at.version)
         instances = known_instances(plan, self._address, at.tables)
         buckets = [
@@ -199,7 +199,7 @@ class SparkDetection:
         if (at := inherited.offset) is not None:
             progress, states = inherited.load()
             return DetectionHandover(reached=at.seq, version=at.version, progress=progress, states=states)
-        if not (self._checkpoint / "first").exists():
+        if not self._checkpoint.exists("first"):
             return None
         self._prepare(0)
         version = current_version(self._address)
@@ -233,14 +233,14 @@ class SparkDetection:
 
     def _settled(self, name: str, value: int) -> int:
         """What the first run took for this."""
-        file = self._checkpoint / name
-        if file.exists():
-            return int(file.read_text(encoding="utf-8"))
-        file.parent.mkdir(parents=True, exist_ok=True)
-        beside = file.with_name(f".{name}")
-        beside.write_text(str(value), encoding="utf-8")
-        beside.replace(file)
-        return value
+        text = self._checkpoint.load(name)
+        if text is None:
+            self._checkpoint.save(name, str(value).encode())
+            return value
+        try:
+            return int(text)
+        except ValueError as error:
+            raise self._checkpoint.damaged(error, name) from None
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until the query ends; True if it did. :class:`SituError` if it failed."""
@@ -255,6 +255,7 @@ class SparkDetection:
     def _batch(self, frame: DataFrame | None, number: int) -> None:
         """Without a frame, it is all done here."""
         self._query.begin_batch(number)
+        self._before_batch()
         began = time.monotonic()
         self._on_step("offset")
         end = read_offset(self._checkpoint, number)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 import pyarrow as pa
@@ -33,6 +32,7 @@ from situ.spark.frames import TaskCounts
 from situ.spark.measure import TaskMeter, measuring_of
 from situ.spark.plans import former_plan, load_plan, use_tables
 from situ.spark.state_store import PendingDeliveryStore, ShapeStateStore
+from situ.spark.storage.state_folder import StateFolder
 from situ.stages.deliver import DeliveryBatcher, interpret_out, route, route_and_shape
 from situ.stages.interpret_out import ConvertedDeliveries, prefetch_inbound, prefetch_outbound
 from situ.stages.pending_deliveries import DeliveryTag, PendingDeliveries
@@ -126,7 +126,7 @@ _MANY = 4096
 
 
 def dispatching(
-    address: Address, checkpoint: Path, start: Offset, offset: Offset, stored: Collection[str]
+    address: Address, checkpoint: StateFolder, start: Offset, offset: Offset, stored: Collection[str]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that Spark maps over the rows of the batch from one offset to another."""
 

@@ -44,6 +44,7 @@ from situ.spark.partitions import is_shaped
 from situ.spark.plans import DETECT, current_version, load_plan
 from situ.spark.session import LOST, Query
 from situ.spark.source import BusSource
+from situ.spark.storage.state_folder import StateFolder, open_folder
 from situ.spark.tables import check_tables
 
 _log = logging.getLogger("situ.spark")
@@ -78,11 +79,12 @@ class SparkEngine:
         session: SparkSession,
         address: Address,
         settings: Settings,
-        checkpoints: Path,
+        checkpoints: Path | StateFolder,
         *,
         folder: Path = Path(),
         partitions: int | None = None,
         fused: bool = True,
+        before_batch: Callable[[], None] = lambda: None,
         on_batch: Callable[[BatchReport], None] = lambda batch: None,
         on_step: Callable[[str], None] = lambda step: None,
         on_detect: Callable[[DetectBatchReport], None] = lambda batch: None,
@@ -92,11 +94,13 @@ class SparkEngine:
         self._address = address
         self._settings = settings
         self._folder = folder.absolute()
+        checkpoints = open_folder(checkpoints)
         self._checkpoint = checkpoints / QUERY
         self._carries = ClientOffsetStore(self._checkpoint)
         self._ends = BatchEnds(self._checkpoint)
         self._partitions = partitions or session.sparkContext.defaultParallelism
         self._fused = fused
+        self._before_batch = before_batch
         self._on_batch = on_batch
         self._on_step = on_step
         self._query = Query(self._begin, name=QUERY, on_failure=lambda: self._count_failure(QUERY))
@@ -109,6 +113,7 @@ class SparkEngine:
             events=self._checkpoint,
             folder=folder,
             partitions=partitions,
+            before_batch=before_batch,
             on_batch=on_detect,
             on_step=on_detect_step,
             on_failure=lambda: self._count_failure(DETECT),
@@ -197,6 +202,7 @@ class SparkEngine:
 
     def _batch(self, frame: DataFrame, number: int) -> None:
         self._query.begin_batch(number)
+        self._before_batch()
         began = time.monotonic()
         self._on_step("offset")
         offset = read_offset(self._checkpoint, number)

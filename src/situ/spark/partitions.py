@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -29,6 +28,7 @@ from situ.spark.measure import measuring_of
 from situ.spark.plans import current_version, former, former_plan, load_plan, use_tables
 from situ.spark.source import SMALL, SourceOptions
 from situ.spark.state_store import PendingDeliveryStore, ShapeCheckpoint, ShapeStateStore
+from situ.spark.storage.state_folder import StateFolder
 from situ.stages.plan import Plan
 from situ.stages.root_log import Former, ingress_rows, origin_of, upgrade_message
 
@@ -219,7 +219,7 @@ def _is_shaped(options: SourceOptions, begin: Offset, end: Offset) -> bool:
     return is_shaped(options.address, options.checkpoint, begin, end)
 
 
-def is_shaped(address: Address, checkpoint: Path, begin: Offset, end: Offset) -> bool:
+def is_shaped(address: Address, checkpoint: StateFolder, begin: Offset, end: Offset) -> bool:
     """Whether filters remember something, or begin to."""
     left = ShapeCheckpoint(checkpoint, begin).is_there
     return left or bool(end.version and load_plan(address, end.version).shapes.by_id)

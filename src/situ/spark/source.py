@@ -31,6 +31,7 @@ from situ.event.message import RECEIVED
 from situ.event.subjects import BusNames
 from situ.spark import frames
 from situ.spark.checkpoint import Offset, last_batch, read_offset
+from situ.spark.storage.state_folder import StateFolder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +51,7 @@ class SourceOptions:
     address: Address
     stream: str
     content: str
-    checkpoint: Path | None
+    checkpoint: StateFolder | None
     partitions: int
     max_events: int
     folder: Path = Path()
@@ -63,7 +64,7 @@ class SourceOptions:
             address=Address.from_json(options["address"]),
             stream=options.get("stream", "IN"),
             content=options.get("content", "events"),
-            checkpoint=Path(checkpoint) if checkpoint else None,
+            checkpoint=StateFolder(checkpoint) if checkpoint else None,
             partitions=int(options.get("partitions", "2")),
             max_events=int(options.get("maxEvents", "200000")),
             folder=Path(options.get("folder", ".")),
@@ -170,7 +171,7 @@ class BusReader(DataSourceReader):
 # watermark, and it must not move past what waits there: it would be late on its arrival.
 
 
-def taken_of(events: Path) -> int:
+def taken_of(events: StateFolder) -> int:
     """The last message of what came in that the query of events, with this checkpoint, has put into the root log."""
     done = last_batch(events, "commits")
     return read_offset(events, done).seq if done is not None else 0
@@ -244,7 +245,7 @@ class DetectReader(DataSourceStreamReader):
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = SourceOptions.read(options)
         self._begins = Offset.from_json(json.loads(options["begins"])) if "begins" in options else Offset()
-        self._events = Path(options["events"])
+        self._events = StateFolder(options["events"])
         self._buckets = int(options["buckets"])
         self._tables: PlannedTables | None = None
 

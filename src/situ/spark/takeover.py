@@ -9,7 +9,6 @@ other engine did: what that remembered is written where the first batch looks fo
 
 from __future__ import annotations
 
-import shutil
 import time
 from pathlib import Path
 
@@ -25,7 +24,9 @@ from situ.spark.checkpoint import (
     Offset,
     adopt_log,
     check_checkpoint,
+    checkpoints_of,
     last_batch,
+    owner_of,
     read_offset,
     recall,
 )
@@ -37,12 +38,20 @@ from situ.spark.partitions import partitions_of_batch, read_partition
 from situ.spark.plans import current_version, load_plan
 from situ.spark.source import SourceOptions
 from situ.spark.state_store import InheritedState, PendingDeliveryStore, ShapeCheckpoint
+from situ.spark.storage.owner import claimed
+from situ.spark.storage.state_folder import StateFolder
 from situ.stages.shape import ShapeState
 from situ.stages.takeover import EngineHandover, Highest
 
 
-def left_by_spark(address: Address, settings: Settings, checkpoints: Path, folder: Path) -> EngineHandover:
+def left_by_spark(address: Address, settings: Settings, folder: Path) -> EngineHandover:
     """Finish what Spark had begun, and give all that another engine needs to go on. N101 if it cannot be read."""
+    checkpoints = checkpoints_of(settings, folder)
+    with claimed(owner_of(settings, checkpoints)):
+        return _finish(address, settings, checkpoints, folder)
+
+
+def _finish(address: Address, settings: Settings, checkpoints: StateFolder, folder: Path) -> EngineHandover:
     bus, names = shared_bus(address), BusNames(address.zone)
     events = checkpoints / EVENTS
     check_checkpoint(events)
@@ -63,7 +72,9 @@ def left_by_spark(address: Address, settings: Settings, checkpoints: Path, folde
     )
 
 
-def finish_events(address: Address, settings: Settings, checkpoint: Path, folder: Path) -> tuple[Offset, Highest]:
+def finish_events(
+    address: Address, settings: Settings, checkpoint: StateFolder, folder: Path
+) -> tuple[Offset, Highest]:
     """Repeat the last batch of events if it was cut off; where it ended, and how far each client is there."""
     carries = ClientOffsetStore(checkpoint)
     begun, done = last_batch(checkpoint, "offsets"), last_batch(checkpoint, "commits")
@@ -93,11 +104,17 @@ def finish_events(address: Address, settings: Settings, checkpoint: Path, folder
     return end, after.highest
 
 
-def begin_spark(address: Address, checkpoints: Path, left: EngineHandover) -> None:
+def begin_spark(address: Address, settings: Settings, folder: Path, left: EngineHandover) -> None:
     """Have Spark go on from there; the checkpoints it had are older and go."""
+    checkpoints = checkpoints_of(settings, folder)
+    with claimed(owner_of(settings, checkpoints)):
+        _begin(address, checkpoints, left)
+
+
+def _begin(address: Address, checkpoints: StateFolder, left: EngineHandover) -> None:
     events, detect = checkpoints / EVENTS, checkpoints / DETECT
     for each in (events, detect):
-        shutil.rmtree(each, ignore_errors=True)
+        each.remove()
     ClientOffsetStore(events).save(0, ClientOffsets(left.highest))
     if left.incoming:
         PendingDeliveryStore(events, 0, 0).inherit(left.incoming, left.outgoing, left.waiting)

@@ -19,6 +19,7 @@ from situ.routing.model import Subscription
 from situ.spark.dispatch import DispatchTask
 from situ.spark.engine import STEPS, SparkEngine
 from situ.spark.state_store import PendingDeliveryStore
+from situ.spark.storage.state_folder import open_folder
 from situ.stages.plan import compile_plan
 from tests.edge_zone import EdgeZone, edge_zone, eventually
 from tests.integration.spark.test_engine import drained, wait_for
@@ -217,7 +218,7 @@ class Tasks:
             seq = self.next.get(client, 1)
             origin = Origin(client=client, incarnation=1, seq=seq, received=2 * 10**15, pos=position(number))
             rows.append(plan.interpretation.decode(json.dumps(events).encode(), origin))
-        task = DispatchTask(plan, 0, PendingDeliveryStore(self.checkpoint, begin, begin + len(messages)))
+        task = DispatchTask(plan, 0, PendingDeliveryStore(open_folder(self.checkpoint), begin, begin + len(messages)))
         made = list(task.messages(rows))
         task.finish()
         return made
@@ -263,7 +264,7 @@ def test_what_waits_is_let_go_when_nothing_is_remembered_any_more(tmp_path: Path
     message = ("t7", [at_place(3, 50.0)])
     [told] = [each for each in tasks.batch(1, message) if b'"Where"' in each.body]
     assert b'"product":"waits","pos":{"lat":1.0,"lon":2.0}' in told.body
-    assert not PendingDeliveryStore(tasks.checkpoint, 2, 3).is_left_behind
+    assert not PendingDeliveryStore(open_folder(tasks.checkpoint), 2, 3).is_left_behind
 
 
 def test_a_batch_without_references_leaves_what_there_was(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from situ.spark.dispatch import DispatchTask
 from situ.spark.frames import decode_counts
 from situ.spark.measure import BatchMeter, TaskMeter
 from situ.spark.state_store import ShapeStateStore
+from situ.spark.storage.state_folder import open_folder
 from situ.stages.plan import Plan, compile_plan
 from tests.conformance.shaped import LATENESS, PUBLISHERS, World, make_world
 from tests.conformance.test_shaping_edge import check
@@ -43,7 +44,7 @@ def work(
     for number in range(end.partitions):
         shards = shards_of(number, end.partitions) if end.partitions > 1 else ()
         own = [[_copy(row)] for row in rows if not shards or shard_of(row.client) in shards]
-        store = ShapeStateStore(folder, begin, end, shards)
+        store = ShapeStateStore(open_folder(folder), begin, end, shards)
         dispatch = DispatchTask(plan, end.clock, None, store, former)
         found += dispatch.messages(own)
         dispatch.finish()
@@ -128,7 +129,7 @@ def test_a_batch_without_events_lets_go_what_another_plan_or_time_lets_go(tmp_pa
     names = BusNames(plan.zone)
     released = [names.group_of(each.subject) for each in work(unshaped, tmp_path, (), later, last, other)[0]]
     assert set(released) == {group for group, id in plan.shapes.groups.items() if id == "desk/s1"}
-    assert not ShapeStateStore(tmp_path, last, last).is_left_behind
+    assert not ShapeStateStore(open_folder(tmp_path), last, last).is_left_behind
 
     late = Offset(seq=40, version=2, clock=world.end)
     let_go = delivered(other, work(other, tmp_path, (), later, late, other)[0])
