@@ -49,7 +49,7 @@ class Marks:
         return (last - first) / (end - start)
 
 
-def drain_by_engine(bench: Bench, ingress: Ingress, *, fused: bool = True) -> float:
+def drain_by_engine(bench: Bench, ingress: Ingress) -> float:
     """Messages a second that the engine takes, with all it does with them."""
     zone = ingress.zone
     marks = Marks(ingress.last, bench.some(SKIPPED, 1))
@@ -58,7 +58,6 @@ def drain_by_engine(bench: Bench, ingress: Ingress, *, fused: bool = True) -> fl
         zone.address,
         zone.deployment.settings,
         bench.folder("checkpoints"),
-        fused=fused,
         on_batch=lambda batch: marks.add(batch.offset.seq),
     )
     engine.start()

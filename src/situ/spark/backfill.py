@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from situ.bus.address import Address
 from situ.bus.sync_bus import shared_bus
@@ -20,9 +21,8 @@ from situ.event.instants import instant_at
 from situ.event.subjects import BusNames
 from situ.policies.watermark import SourceTimes
 from situ.spark.checkpoint import Offset
-from situ.spark.detect import row_of, stream_of
+from situ.spark.detect import BUCKETS, row_of, stream_of
 from situ.spark.plans import known_instances, load_plan
-from situ.spark.source import SCHEMA
 from situ.spark.state_store import KernelStateStore, name_of
 from situ.spark.storage.state_folder import StateFolder
 from situ.stages.detect.backfill import Backfill, BackfillState, bounds_of, lookback, policies_to_backfill
@@ -89,7 +89,7 @@ def fill(
         every = (fill_bucket(address, checkpoint, end, bucket, buckets, pasts) for bucket in range(buckets))
         return [_filled(found) for some in every for found in some]
     work = filling_in(address, checkpoint, end, buckets, pasts)
-    rows = session.range(0, buckets, 1, buckets).mapInArrow(work, SCHEMA).collect()
+    rows = session.range(0, buckets, 1, buckets).mapInArrow(work, from_arrow_schema(BUCKETS)).collect()
     return [_filled(found) for row in rows for found in msgspec.msgpack.decode(row.blob, type=list[BucketBackfill])]
 
 

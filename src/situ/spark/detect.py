@@ -6,6 +6,7 @@ of one bucket and its remembered state to detections, which go to the driver.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -26,6 +27,7 @@ from situ.policies.kernel.detections import DetectionBatch, detections_of
 from situ.policies.kernel.state import KernelState
 from situ.policies.model import Detection, InstancesByConcept
 from situ.policies.watermark import SourceTimes, merge_source_times
+from situ.spark import frames
 from situ.spark.checkpoint import Offset
 from situ.spark.plans import known_instances, load_plan
 from situ.spark.state_store import BucketStep, KernelStateStore, name_of
@@ -43,6 +45,17 @@ from situ.stages.root_log import upgrade_message
 DRIVER = -1
 """The bucket of what is for the driver."""
 BUCKETS = pa.schema([("bucket", pa.int32()), ("blob", pa.binary())])
+ENRICHED = pa.schema(
+    [
+        *BUCKETS,
+        ("events", pa.int64()),
+        ("late", pa.int64()),
+        ("enrich_ms", pa.float64()),
+        ("watermark", pa.timestamp("us", "UTC")),
+        ("state_bytes", pa.int64()),
+    ]
+)
+"""Of what leaves the stage: with what Spark shows of it, in the rows for the driver."""
 MANY = 1000
 """Messages that are enriched together."""
 
@@ -79,6 +92,47 @@ class _EnrichedPart:
 
 
 _worked: dict[int, _EnrichedPart] = {}
+
+
+def enriching(address: Address, buckets: int) -> frames.Mapped:
+    """The function that Spark maps over the rows of the root log, in every batch."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        began = time.perf_counter()
+        note, number = frames.batch_of_task()
+        for batch in enrich_part(address, note, number, frames.messages_of(batches), buckets):
+            yield _shown(batch, note, number, began)
+
+    return run
+
+
+def _shown(batch: pa.RecordBatch, note: frames.BatchNote, number: int, began: float) -> pa.RecordBatch:
+    """With what Spark shows, if this is what a task tells the driver at its end."""
+    count, shown = batch.num_rows, dict[str, object]()
+    if count == 1 and batch.column(0)[0].as_py() == DRIVER:
+        noticed = msgspec.msgpack.decode(batch.column(1)[0].as_py(), type=EnrichmentNotes)
+        shown = {
+            "events": sum(noticed.tally.events.values()),
+            "late": len(noticed.late),
+            "enrich_ms": round(1000 * (time.perf_counter() - began), 3),
+            "watermark": note.watermark,
+            "state_bytes": 0 if number else note.state_bytes,
+        }
+    columns = [pa.array([shown.get(each.name)] * count, each.type) for each in list(ENRICHED)[len(BUCKETS) :]]
+    return pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=ENRICHED)
+
+
+def enrich_part(
+    address: Address, note: frames.BatchNote, number: int, messages: Iterable[StoredMessage], buckets: int
+) -> Iterator[pa.RecordBatch]:
+    """The rows that one part of a batch makes of its messages."""
+    if not number:
+        yield every_bucket(buckets)
+    plan = load_plan(address, note.end.version)
+    if note.end.seq <= note.begin.seq or plan.detecting.is_empty:
+        return
+    instances = known_instances(plan, address, note.end.tables)
+    yield from enrich(messages, plan, instances, note.reached, buckets, note.expected)
 
 
 def enrich(
@@ -256,7 +310,7 @@ class BatchShare:
         return self.begin.version != self.end.version
 
 
-def detecting_in(share: BatchShare) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def detecting_in(share: BatchShare) -> frames.Mapped:
     """The function that Spark maps over the rows of a batch."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from situ.bus.address import Address
@@ -28,7 +29,6 @@ from situ.settings import Settings
 from situ.spark import frames
 from situ.spark.checkpoint import (
     BatchEnds,
-    ClientOffsets,
     ClientOffsetStore,
     Offset,
     adopt_log,
@@ -39,7 +39,7 @@ from situ.spark.checkpoint import (
 )
 from situ.spark.detect_query import DetectBatchReport, SparkDetection
 from situ.spark.dispatch import dispatching
-from situ.spark.frames import TaskCounts, Totals, decode_counts
+from situ.spark.frames import BatchNote, TaskCounts, Totals, decode_counts
 from situ.spark.partitions import is_shaped
 from situ.spark.plans import DETECT, current_version, load_plan
 from situ.spark.session import LOST, Query
@@ -68,11 +68,7 @@ class BatchReport:
 
 
 class SparkEngine:
-    """One zone's events on Spark.
-
-    ``fused``: the worker that decodes a message takes it through all other stages, too, and publishes. Otherwise rows
-    pass through Spark behind stage decode, where expressions can be put.
-    """
+    """One zone's events on Spark: a row for each event comes from the bus, and the task that gets it publishes."""
 
     def __init__(
         self,
@@ -83,7 +79,6 @@ class SparkEngine:
         *,
         folder: Path = Path(),
         partitions: int | None = None,
-        fused: bool = True,
         before_batch: Callable[[], None] = lambda: None,
         on_batch: Callable[[BatchReport], None] = lambda batch: None,
         on_step: Callable[[str], None] = lambda step: None,
@@ -99,7 +94,6 @@ class SparkEngine:
         self._carries = ClientOffsetStore(self._checkpoint)
         self._ends = BatchEnds(self._checkpoint)
         self._partitions = partitions or session.sparkContext.defaultParallelism
-        self._fused = fused
         self._before_batch = before_batch
         self._on_batch = on_batch
         self._on_step = on_step
@@ -151,15 +145,19 @@ class SparkEngine:
             self._session.readStream.format(BusSource.name())
             .option("address", self._address.to_json())
             .option("stream", "IN")
-            .option("content", "counts" if self._fused else "rows")
+            .option("content", "rows")
             .option("checkpoint", str(self._checkpoint))
             .option("partitions", str(self._partitions))
             .option("folder", str(self._folder))
             .option("maxEvents", str(settings.spark.max_events))
             .load()
         )
+        counts = stream.mapInArrow(dispatching(self._address, self._checkpoint), frames.schema("counts"))
+        shown = [f.sum(each.name).alias(each.name) for each in list(frames.COUNTS)[1:]]
         return (
-            stream.writeStream.queryName(QUERY)
+            counts.observe(QUERY, *shown)
+            .select("counts")
+            .writeStream.queryName(QUERY)
             .option("checkpointLocation", str(self._checkpoint))
             .trigger(processingTime=f"{round(settings.spark.trigger.total_seconds() * 1000)} milliseconds")
             .foreachBatch(self._batch)
@@ -184,7 +182,7 @@ class SparkEngine:
 
         if not version:
             return
-        self._session.sparkContext.setJobGroup(_WARMING, "load workers", interruptOnCancel=True)
+        self._session.sparkContext.setJobGroup(_WARMING, "events: load workers", interruptOnCancel=True)
         tasks = self._session.range(0, self._partitions, 1, self._partitions)
         with suppress(*LOST, SituError):  # whatever keeps workers from loading is told by the first batch
             tasks.mapInArrow(load, tasks.schema).collect()
@@ -212,7 +210,7 @@ class SparkEngine:
         self._on_step("publish")
         carry = self._carries.load(start.seq)
         some = offset.seq > start.seq or is_shaped(self._address, self._checkpoint, start, offset)
-        counts = self._publish(frame, start, offset, carry) if some else ()
+        counts = self._publish(frame, start, offset) if some else ()
         self._ends.add(shared_bus(self._address).state(BusNames(self._address.zone).root_stream).last)
         self._on_step("carry")
         self._carries.save(offset.seq, carry.advanced(each.highest for each in counts))
@@ -233,10 +231,10 @@ class SparkEngine:
             bus = shared_bus(self._address)
             self._detection.start(bus.state(BusNames(self._address.zone).root_stream).last)
 
-    def _publish(self, frame: DataFrame, start: Offset, offset: Offset, carry: ClientOffsets) -> tuple[TaskCounts, ...]:
-        if not self._fused:
-            stages = dispatching(self._address, self._checkpoint, start, offset, carry.stored)
-            frame = frame.mapInArrow(stages, frames.schema("counts"))
+    def _publish(self, frame: DataFrame, start: Offset, offset: Offset) -> tuple[TaskCounts, ...]:
+        context = self._session.sparkContext
+        BatchNote(begin=start, end=offset).tell(context)
+        context.setJobDescription(f"events: messages {start.seq + 1} to {offset.seq} of what came in")
         return tuple(decode_counts(row.counts for row in frame.collect()))
 
     def _purge(self, before: int) -> None:

@@ -78,13 +78,15 @@ class ShapeCheckpoint:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise self.folder.damaged(error) from None
 
-    def save(self, shaping: ShapeState, number: int = 0) -> None:
-        """What one task remembers, or somebody else who is alone."""
-        self.folder.save(f"{number}.json", msgspec.json.encode(shaping.as_json()))
+    def save(self, shaping: ShapeState, number: int = 0) -> int:
+        """What one task remembers, or somebody else who is alone; how many bytes that is."""
+        content = msgspec.json.encode(shaping.as_json())
+        self.folder.save(f"{number}.json", content)
         if shaping.goes_across:
             self.folder.write(_ACROSS, b"")
         if shaping.holds:
             self.folder.write(_HOLDS, b"")
+        return len(content)
 
 
 class ShapeStateStore:
@@ -109,16 +111,17 @@ class ShapeStateStore:
         known.at = None
         return known.shaping
 
-    def finish(self) -> None:
-        """Write down what is remembered at the end of the batch."""
+    def finish(self) -> int:
+        """Write down what is remembered at the end of the batch; how many bytes that is."""
         key = (self._begin.folder.parent, self._shards)
         known = _held_shapes[key]
         if known.shaping.is_empty:
             del _held_shapes[key]
-            return
-        self._end.save(known.shaping, self._shards[0] if self._shards else 0)
+            return 0
+        size = self._end.save(known.shaping, self._shards[0] if self._shards else 0)
         known.at = self._end.folder
         self._prune()
+        return size
 
     def _restore(self, shaping: ShapeState, former: Plan) -> None:
         mine = None
@@ -185,20 +188,24 @@ class PendingDeliveryStore:
         self._before = (_noted(plan), len(known.holding))
         return known.holding
 
-    def finish(self, plan: Plan) -> None:
-        """Write down what is remembered at the end of the batch."""
+    def finish(self, plan: Plan) -> int:
+        """Write down what is remembered at the end of the batch; how many bytes that is, if it is not what it was."""
         known = _held_deliveries[self._folder]
         if not plan.interpretation.remembers:
             del _held_deliveries[self._folder]
-            return  # nothing waits any more
+            return 0  # nothing waits any more
         begin, end = _memory(self._begin), _memory(self._end)
         same = not len(known.holding) and self._before == (_noted(plan), 0)  # nothing came that is to be remembered
+        size = 0
         if not (same and self._folder.copy(begin, end)):
             interpretation = plan.interpretation
             incoming, outgoing = interpretation.incoming.as_text(), interpretation.outgoing.as_text()
-            self._folder.save(end, _text(incoming, outgoing, known.holding.as_json()))
+            content = _text(incoming, outgoing, known.holding.as_json())
+            self._folder.save(end, content)
+            size = len(content)
         known.seq = self._end
         self._prune()
+        return size
 
     def _restore(self, plan: Plan, holding: PendingDeliveries) -> None:
         interpretation = plan.interpretation

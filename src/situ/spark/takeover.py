@@ -14,7 +14,7 @@ from pathlib import Path
 
 from situ.bus.address import Address
 from situ.bus.sync_bus import shared_bus
-from situ.event.subjects import BusNames
+from situ.event.subjects import SHARDS, BusNames
 from situ.lang.problems import SituError
 from situ.settings import Settings
 from situ.spark.checkpoint import (
@@ -32,11 +32,10 @@ from situ.spark.checkpoint import (
 )
 from situ.spark.detect_query import QUERY as DETECT
 from situ.spark.detect_query import SparkDetection
+from situ.spark.dispatch import dispatch_part
 from situ.spark.engine import QUERY as EVENTS
-from situ.spark.frames import decode_counts
-from situ.spark.partitions import partitions_of_batch, read_partition
+from situ.spark.partitions import is_shaped
 from situ.spark.plans import current_version, load_plan
-from situ.spark.source import SourceOptions
 from situ.spark.state_store import InheritedState, PendingDeliveryStore, ShapeCheckpoint
 from situ.spark.storage.owner import claimed
 from situ.spark.storage.state_folder import StateFolder
@@ -56,7 +55,7 @@ def _finish(address: Address, settings: Settings, checkpoints: StateFolder, fold
     events = checkpoints / EVENTS
     check_checkpoint(events)
     adopt_log(bus, names, events)  # if the checkpoint is gone, the log tells what was taken
-    at, highest = finish_events(address, settings, events, folder)
+    at, highest = finish_events(address, events)
     detection = SparkDetection(None, address, settings, checkpoints, events=events, folder=folder)
     left = detection.finish()
     if at.seq:
@@ -72,9 +71,7 @@ def _finish(address: Address, settings: Settings, checkpoints: StateFolder, fold
     )
 
 
-def finish_events(
-    address: Address, settings: Settings, checkpoint: StateFolder, folder: Path
-) -> tuple[Offset, Highest]:
+def finish_events(address: Address, checkpoint: StateFolder) -> tuple[Offset, Highest]:
     """Repeat the last batch of events if it was cut off; where it ended, and how far each client is there."""
     carries = ClientOffsetStore(checkpoint)
     begun, done = last_batch(checkpoint, "offsets"), last_batch(checkpoint, "commits")
@@ -86,18 +83,10 @@ def finish_events(
     bus, names = shared_bus(address), BusNames(address.zone)
     recall(bus, names, checkpoint)
     begin = read_offset(checkpoint, begun - 1) if begun else Offset(version=end.version)
-    options = SourceOptions(
-        address=address,
-        stream="IN",
-        content="counts",
-        checkpoint=checkpoint,
-        partitions=end.partitions,
-        max_events=settings.spark.max_events,
-        folder=folder.absolute(),
-    )
     carry = carries.load(begin.seq)
-    batches = (batch for part in partitions_of_batch(options, begin, end) for batch in read_partition(options, part))
-    counts = [each for batch in batches for each in decode_counts(batch.column(0).to_pylist())]
+    some = end.seq > begin.seq or is_shaped(address, checkpoint, begin, end)
+    parts = min(end.partitions, SHARDS) if end.seq > begin.seq else 1
+    counts = [dispatch_part(address, checkpoint, begin, end, number) for number in range(parts if some else 0)]
     BatchEnds(checkpoint).add(bus.state(names.root_stream).last)
     after = carry.advanced(each.highest for each in counts)
     carries.save(end.seq, after)

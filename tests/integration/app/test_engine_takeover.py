@@ -53,8 +53,8 @@ class LocalSpark:
         settings = at.deployment.settings
         self._checkpoints = open_folder(settings.spark.checkpoints.value, folder)
         self._events, self._detect = self._checkpoints / "events", self._checkpoints / "detect"
-        self._options = SourceOptions(at.address, "IN", "counts", self._events, 2, 1000, folder)
-        self._finish = lambda: finish_events(at.address, settings, self._events, folder)
+        self._options = SourceOptions(at.address, "IN", "rows", self._events, 2, 1000, folder)
+        self._finish = lambda: finish_events(at.address, self._events)
         self._detection = SparkDetection(
             None,
             at.address,

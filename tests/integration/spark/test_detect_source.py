@@ -35,7 +35,6 @@ def reader_of(at: Zone, folder: Path) -> DetectReader:
             "checkpoint": str(folder / "detect"),
             "events": str(folder / "events"),
             "folder": str(folder / "project"),
-            "buckets": "2",
         }
     )
 

@@ -312,8 +312,7 @@ def told(type: str, id: str, data: dict[str, Any], time: str = "2026-11-03T00:00
     return event(id, type, data, time=time)
 
 
-@pytest.mark.parametrize("fused", [True, False])
-def test_spark_looks_up_as_the_edge_does(spark: SparkSession, tmp_path: Path, database: str, fused: bool) -> None:
+def test_spark_looks_up_as_the_edge_does(spark: SparkSession, tmp_path: Path, database: str) -> None:
     folder, checkpoints = tmp_path / "project", tmp_path / "checkpoints"
     write_readers(folder, r1=(10.0, 5.0))
     wanted = [
@@ -333,7 +332,7 @@ def test_spark_looks_up_as_the_edge_does(spark: SparkSession, tmp_path: Path, da
                     raise cut_off(step)
 
             settings = at.deployment.settings
-            return SparkEngine(spark, at.address, settings, checkpoints, folder=folder, fused=fused, on_step=cut)
+            return SparkEngine(spark, at.address, settings, checkpoints, folder=folder, on_step=cut)
 
         def money(amount: str, currency: str = "EUR") -> dict[str, str]:
             return {"currency": currency, "amount": amount}
