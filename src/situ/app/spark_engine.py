@@ -180,8 +180,10 @@ class SparkHost:
         """Open the session; gives what makes an engine in it."""
         try:
             from situ.spark.checkpoint import check_checkpoint
+            from situ.spark.cluster.remote import is_remote
             from situ.spark.engine import QUERY, SparkEngine
             from situ.spark.session import LOST, open_session
+            from situ.spark.storage.state_folder import environment_of
             from situ.spark.tables import check_tables
         except ModuleNotFoundError as error:
             raise SituError(NO_SPARK(reason=f"there is no Python module `{error.name}`")) from error
@@ -192,11 +194,17 @@ class SparkHost:
         self._lost = LOST
         settings = self._settings
         conf = {name: value.value for name, value in settings.spark.conf}
+        master = settings.spark.master.value
+        # What is in files of this machine goes along where executors may be on others.
+        for_tasks, secrets = self._address.without_secrets(files=is_remote(master))
+        local = {} if is_remote(master) else {"spark.local.dir": str(self._scratch())}
         session = open_session(
             app=f"situ {settings.name}",
-            master=settings.spark.master.value,
-            conf={"spark.local.dir": str(self._scratch()), **conf},
+            master=master,
+            conf={**local, **conf},
             log=self._folder / SPARK_LOG,
+            folder=self._folder,
+            variables={**secrets, **environment_of(conf)},
         )
         self._close = session.stop
         return lambda: SparkEngine(
@@ -204,6 +212,7 @@ class SparkHost:
             self._address,
             settings,
             self._checkpoints,
+            for_tasks=for_tasks,
             folder=self._folder,
             on_batch=self._on_batch,
             on_detect=self._on_detect,

@@ -99,7 +99,7 @@ def enriching(address: Address, buckets: int) -> frames.Mapped:
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         began = time.perf_counter()
-        note, number = frames.batch_of_task()
+        note, number, _ = frames.batch_of_task()
         for batch in enrich_part(address, note, number, frames.messages_of(batches), buckets):
             yield _shown(batch, note, number, began)
 

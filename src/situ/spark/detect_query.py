@@ -109,6 +109,7 @@ class SparkDetection:
         checkpoints: StateFolder,
         *,
         events: StateFolder,
+        for_tasks: Address | None = None,
         folder: Path = Path(),
         partitions: int | None = None,
         before_batch: Callable[[], None] = lambda: None,
@@ -118,6 +119,7 @@ class SparkDetection:
     ) -> None:
         self._session = session
         self._address = address
+        self._for_tasks = for_tasks or address
         self._settings = settings
         self._folder = folder.absolute()
         self._checkpoint = checkpoints / QUERY
@@ -218,7 +220,7 @@ class SparkDetection:
     def _options(self) -> dict[str, str]:
         begins = self._begins or Offset(seq=self._first)
         return {
-            "address": self._address.to_json(),
+            "address": self._for_tasks.to_json(),
             "stream": "ROOT",
             "checkpoint": str(self._checkpoint),
             "partitions": str(self._partitions),
@@ -231,7 +233,7 @@ class SparkDetection:
     def _begin(self) -> StreamingQuery:
         assert self._session is not None
         log = self._session.readStream.format(DetectSource.name()).options(**self._options()).load()
-        stages = enriching(self._address, self._buckets)
+        stages = enriching(self._for_tasks, self._buckets)
         enriched = log.mapInArrow(stages, from_arrow_schema(ENRICHED)).observe(
             QUERY,
             f.sum("events").alias("events"),
@@ -296,7 +298,7 @@ class SparkDetection:
             state_bytes=self._size,
         )
         share = BatchShare(
-            address=self._address,
+            address=self._address if frame is None else self._for_tasks,
             checkpoint=self._checkpoint,
             begin=begin,
             end=end,
@@ -408,7 +410,7 @@ class SparkDetection:
         pasts = pasts_of(plan, before, progress, self._address, last, end.clock)
         if not pasts:
             return BackfillStart(progress=progress)
-        filled = fill(self._session, self._address, self._checkpoint, end, self._buckets, pasts)
+        filled = fill(self._session, self._for_tasks, self._checkpoint, end, self._buckets, pasts)
         blind = plan.meeting.blind if plan.meeting is not None else ()
         return start_from_backfill(progress, plan.detecting, plan.deployment.starts, filled, blind)
 

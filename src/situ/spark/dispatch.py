@@ -72,14 +72,19 @@ class BusWriter(DataSourceArrowWriter):
 
 
 def publish(
-    address: Address, messages: Iterable[Message], stored: Collection[str] = (), on_stored: OnStored | None = None
+    address: Address,
+    messages: Iterable[Message],
+    stored: Collection[str] = (),
+    on_stored: OnStored | None = None,
+    *,
+    live: bool = True,
 ) -> WrittenMessages:
     """Send what is for clients that are there now, store all else but these ids: they are known to be stored.
 
-    If there are such ids, a batch that was interrupted is repeated. Volatile subscriptions, which promise nothing over
-    a crash, get nothing of it: they may have got it before.
+    If there are such ids, or this is not ``live``, something that was interrupted is repeated. Volatile subscriptions,
+    which promise nothing over a crash, get nothing of it: they may have got it before.
     """
-    bus, live = shared_bus(address), BusNames(address.zone).live("")
+    bus, to_clients = shared_bus(address), BusNames(address.zone).live("")
     under_way: deque[tuple[Message, Future[StoreAck]]] = deque()
     acks: list[bool] = []
 
@@ -94,8 +99,8 @@ def publish(
         if message.id in stored:
             acks.append(True)
             continue
-        if message.subject.startswith(live):
-            if not stored:
+        if message.subject.startswith(to_clients):
+            if live and not stored:
                 bus.send(message)
             continue
         under_way.append((message, bus.store(message)))
@@ -132,8 +137,10 @@ def dispatching(address: Address, checkpoint: StateFolder) -> frames.Mapped:
     """The function that Spark maps over the rows of the events' query, in every batch."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        note, number = frames.batch_of_task()
-        yield frames.count_batch(dispatch_part(address, checkpoint, note.begin, note.end, number, batches))
+        note, number, attempt = frames.batch_of_task()
+        # A task that is tried again may have sent before it failed, on a machine that is gone.
+        part = dispatch_part(address, checkpoint, note.begin, note.end, number, batches, live=not attempt)
+        yield frames.count_batch(part)
 
     return run
 
@@ -145,8 +152,13 @@ def dispatch_part(
     end: Offset,
     number: int,
     given: Iterable[pa.RecordBatch] | None = None,
+    *,
+    live: bool = True,
 ) -> TaskCounts:
-    """Take one part of a batch through all stages. Its rows are ``given``, or else read from the bus."""
+    """Take one part of a batch through all stages. Its rows are ``given``, or else read from the bus.
+
+    Not ``live``: clients that are there now get nothing, as they may have got it before.
+    """
     plan = load_plan(address, end.version)
     use_tables(plan, address, end.tables)
     part = part_of_batch(BusNames(address.zone), begin, end, number)
@@ -174,6 +186,7 @@ def dispatch_part(
             former_plan(address, begin.version, plan),
             measuring_of(plan, address),
             clock,
+            live=live and not carry.stored,
         )
 
     return dispatched(address, make, read, carry.stored)
@@ -322,10 +335,13 @@ class DispatchTask:
         former: Plan | None = None,
         measuring: TaskMeter | None = None,
         clock_of_stages: StageClock | None = None,
+        *,
+        live: bool = True,
     ) -> None:
         """``former`` is the plan of the batch before."""
         self._stages = clock_of_stages or StageClock()
         self._state_bytes = 0
+        self._sends_live = live
         self._plan, self._former = plan, former or plan
         shapes = shaping is not None and (bool(plan.shapes.by_id) or shaping.is_left_behind)
         self._shaping_store = shaping if shapes else None
@@ -373,7 +389,7 @@ class DispatchTask:
         """Publish its messages; whatever no stage takes is the time of this."""
         self._stages.begin("publish")
         try:
-            publish(address, messages, stored, self.on_stored)
+            publish(address, messages, stored, self.on_stored, live=self._sends_live)
         finally:
             self._stages.end()
 

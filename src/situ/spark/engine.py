@@ -77,6 +77,7 @@ class SparkEngine:
         settings: Settings,
         checkpoints: Path | StateFolder,
         *,
+        for_tasks: Address | None = None,
         folder: Path = Path(),
         partitions: int | None = None,
         before_batch: Callable[[], None] = lambda: None,
@@ -87,6 +88,8 @@ class SparkEngine:
     ) -> None:
         self._session = session
         self._address = address
+        self._for_tasks = for_tasks or address
+        """The same bus, as Spark's own processes reach it."""
         self._settings = settings
         self._folder = folder.absolute()
         checkpoints = open_folder(checkpoints)
@@ -105,6 +108,7 @@ class SparkEngine:
             settings,
             checkpoints,
             events=self._checkpoint,
+            for_tasks=for_tasks,
             folder=folder,
             partitions=partitions,
             before_batch=before_batch,
@@ -143,7 +147,7 @@ class SparkEngine:
         settings = self._settings
         stream = (
             self._session.readStream.format(BusSource.name())
-            .option("address", self._address.to_json())
+            .option("address", self._for_tasks.to_json())
             .option("stream", "IN")
             .option("content", "rows")
             .option("checkpoint", str(self._checkpoint))
@@ -152,7 +156,7 @@ class SparkEngine:
             .option("maxEvents", str(settings.spark.max_events))
             .load()
         )
-        counts = stream.mapInArrow(dispatching(self._address, self._checkpoint), frames.schema("counts"))
+        counts = stream.mapInArrow(dispatching(self._for_tasks, self._checkpoint), frames.schema("counts"))
         shown = [f.sum(each.name).alias(each.name) for each in list(frames.COUNTS)[1:]]
         return (
             counts.observe(QUERY, *shown)
@@ -174,7 +178,7 @@ class SparkEngine:
             context.cancelJobGroup(_WARMING)
 
     def _load_workers(self) -> None:
-        address, version = self._address, current_version(self._address)
+        address, version = self._for_tasks, current_version(self._address)
 
         def load(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             load_plan(address, version)

@@ -52,13 +52,13 @@ class BatchNote(msgspec.Struct, frozen=True, kw_only=True):
 _NOTE = msgspec.json.Decoder(BatchNote)
 
 
-def batch_of_task() -> tuple[BatchNote, int]:
-    """In a task: the batch it is of, and which of its partitions it has."""
+def batch_of_task() -> tuple[BatchNote, int, int]:
+    """In a task: the batch it is of, which of its partitions it has, and how often that was tried before."""
     task = TaskContext.get()
     assert task is not None
     text = task.getLocalProperty(_PROPERTY)
     assert text is not None
-    return _NOTE.decode(text), task.partitionId()
+    return _NOTE.decode(text), task.partitionId(), task.attemptNumber()
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -255,29 +255,32 @@ def _row_batch(messages: list[StoredMessage], ends: list[Any]) -> pa.RecordBatch
 def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[StoredMessage]:
     """The messages again. One may end in the next batch."""
     head: _Head | None = None
-    parts: list[bytes] = []
+    parts: list[memoryview] = []
     for batch in batches:
         if not batch.num_rows:
             continue
         heads, events = batch.column(0), batch.column(1)
         firsts = np.flatnonzero(heads.is_valid().to_numpy(zero_copy_only=False)).tolist()
         offsets, body = _buffers(events)
-        places = [offsets[each] for each in firsts]
-        parts.append(body[offsets[0] : places[0] if places else offsets[-1]])
-        for text, start, end in zip(heads.drop_null().to_pylist(), places, [*places[1:], offsets[-1]], strict=True):
+        begins = [int(offsets[each]) for each in firsts]
+        ends = [*begins[1:], int(offsets[-1])]
+        parts.append(body[offsets[0] : begins[0] if begins else ends[0]])
+        for text, begin, end in zip(heads.drop_null().to_pylist(), begins, ends, strict=False):
             if head is not None:
                 yield _message(head, parts)
-            head, parts = _HEAD.decode(text), [body[start:end]]
+            head, parts = _HEAD.decode(text), [body[begin:end]]
     if head is not None:
         yield _message(head, parts)
 
 
-def _buffers(column: pa.BinaryArray) -> tuple[Any, bytes]:
-    _, offsets, data = column.buffers()
-    return np.frombuffer(offsets, np.int32)[column.offset :][: len(column) + 1], memoryview(data)  # type: ignore[return-value]
+def _buffers(column: pa.BinaryArray) -> tuple[Any, memoryview]:
+    """Where the values of a column begin and end, and the bytes of all of them."""
+    _, offsets, content = column.buffers()
+    places = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+    return places, memoryview(content or b"")
 
 
-def _message(head: _Head, parts: list[bytes]) -> StoredMessage:
+def _message(head: _Head, parts: list[memoryview]) -> StoredMessage:
     return StoredMessage(seq=head.seq, subject=head.subject, body=b"".join(parts), headers=head.headers, at=head.at)
 
 
