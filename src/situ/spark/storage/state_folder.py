@@ -260,7 +260,8 @@ def s3_arguments(options: Mapping[str, str]) -> dict[str, Any]:
 
     Where no key is given, both look for one in the environment, in ``~/.aws`` and by asking the machine.
     """
-    found: dict[str, Any] = {"connect_timeout": 5.0, "request_timeout": 20.0}
+    # Small files in one request, and opened when they are written.
+    found: dict[str, Any] = {"connect_timeout": 5.0, "request_timeout": 20.0, "allow_delayed_open": True}
     for name, argument in (
         ("access.key", "access_key"),
         ("secret.key", "secret_key"),
@@ -305,6 +306,8 @@ def _open(scheme: str, root: str) -> StateFiles:
 
     try:
         if scheme in ("s3", "s3a"):
+            # Files have checksums of ours; those of the library's newest kind are not known to every store.
+            os.environ.setdefault("AWS_REQUEST_CHECKSUM_CALCULATION", "when_required")
             return ArrowFiles(fs.S3FileSystem(**s3_arguments(_options())), renames=False)
         files, _ = fs.FileSystem.from_uri(f"{root}/")
         return ArrowFiles(files, renames=scheme == "hdfs")

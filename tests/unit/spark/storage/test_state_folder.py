@@ -109,6 +109,7 @@ def test_options_of_hadoop_are_those_of_arrow(monkeypatch: pytest.MonkeyPatch) -
         "force_virtual_addressing": False,
         "connect_timeout": 5.0,
         "request_timeout": 20.0,
+        "allow_delayed_open": True,
     }
     assert environment_of({"spark.ui.enabled": "false"}) == {}
     assert s3_arguments({})["scheme"] == "https"
