@@ -205,6 +205,7 @@ class SparkHost:
             log=self._folder / SPARK_LOG,
             folder=self._folder,
             variables={**secrets, **environment_of(conf)},
+            plain_files=self._checkpoints.is_local,
         )
         self._close = session.stop
         return lambda: SparkEngine(

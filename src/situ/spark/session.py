@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.accumulators import AccumulatorTCPServer
 from pyspark.errors import PySparkException, PySparkRuntimeError
@@ -52,14 +52,16 @@ _DEFAULTS = {
     "spark.ui.retainedStages": "50",
     "spark.ui.retainedTasks": "1000",
     "spark.sql.maxPlanStringLength": "8192",
-    # Checkpoints are local files. With Spark's default way of writing them the end of a batch takes several times as
-    # long; and Situ checks itself whether they are whole.
-    "spark.sql.streaming.checkpointFileManagerClass": _FILES,
-    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     # Workers are forked from a process that has loaded what they need: the first batch does not wait for it.
     "spark.python.daemon.module": "situ.spark.fork_server",
     "spark.driver.memory": "2g",
+}
+# With Spark's default way of writing local checkpoints the end of a batch takes several times as long; and Situ checks
+# itself whether they are whole. Clients of other stores keep files for a while, and cannot do it with this class.
+_PLAIN_FILES = {
+    "spark.sql.streaming.checkpointFileManagerClass": _FILES,
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
 }
 _ALONE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 """Where nobody else calls the driver. Executors on other machines do: Spark then finds the name of this one itself."""
@@ -91,18 +93,20 @@ def open_session(
     log: Path | None = None,
     folder: Path | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
+    plain_files: bool = True,
 ) -> SparkSession:
     """The session of this process, made if there is none yet. What Java says on its own goes to the log, if given.
 
     On a cluster ``folder`` is the project's, which the archive of code is built for. ``variables`` are in the
-    environment of all processes of Spark, and of no others.
+    environment of all processes of Spark, and of no others. ``plain_files``: checkpoints are local.
     """
     _find_java()
     builder = SparkSession.builder.appName(app).master(master)
     remote = is_remote(master) and folder is not None
     alone = _ALONE if master.startswith("local") else {}
     shipped = remote_settings(folder, variables) if remote and folder is not None else {}
-    settings = with_class_archive({**_DEFAULTS, **alone, **shipped, **conf, **_FIXED})
+    files = _PLAIN_FILES if plain_files else {}
+    settings = with_class_archive({**_DEFAULTS, **files, **alone, **shipped, **conf, **_FIXED})
     for name, value in settings.items():
         builder = builder.config(name, value)
     try:
@@ -261,6 +265,9 @@ class Query:
                 return
             except PySparkException as error:
                 self._forgive(error)
+            except Py4JJavaError as error:
+                reason = str(error.java_exception).splitlines()[0][:500]
+                raise SituError(ENGINE_FAILED(engine="spark", reason=reason, remedy=_REMEDY)) from error
             except Py4JError:
                 raise  # Java has ended
             except Exception as error:
