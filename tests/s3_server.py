@@ -1,4 +1,4 @@
-"""An S3-compatible server on loopback for tests, and what Spark needs to use it; from Maven Central, kept in a cache."""
+"""An S3-compatible server on loopback for tests, and what Spark needs to use it: from Maven Central, in a cache."""
 
 from __future__ import annotations
 
