@@ -63,6 +63,8 @@ _PLAIN_FILES = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
 }
+# Some object stores list a folder as if it were in itself; whose a checkpoint is, Situ has asked before.
+_OTHER_FILES = {"spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false"}
 _ALONE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 """Where nobody else calls the driver. Executors on other machines do: Spark then finds the name of this one itself."""
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -105,7 +107,7 @@ def open_session(
     remote = is_remote(master) and folder is not None
     alone = _ALONE if master.startswith("local") else {}
     shipped = remote_settings(folder, variables) if remote and folder is not None else {}
-    files = _PLAIN_FILES if plain_files else {}
+    files = _PLAIN_FILES if plain_files else _OTHER_FILES
     settings = with_class_archive({**_DEFAULTS, **files, **alone, **shipped, **conf, **_FIXED})
     for name, value in settings.items():
         builder = builder.config(name, value)
