@@ -13,6 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyarrow.fs import S3FileSystem
+
+from situ.spark.storage.state_folder import s3_arguments
 from tests.nats_server import free_port
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "situ-tests"
@@ -29,10 +32,9 @@ s3proxy.authorization=aws-v2-or-v4
 s3proxy.identity={key}
 s3proxy.credential={secret}
 s3proxy.endpoint=http://127.0.0.1:{port}
-jclouds.provider=filesystem-nio2
+jclouds.provider=transient
 jclouds.identity=x
 jclouds.credential=x
-jclouds.filesystem.basedir={folder}
 """
 
 
@@ -58,9 +60,12 @@ class S3Server:
     def conf(self) -> dict[str, str]:
         """Spark's settings; the client is on the class path of driver and executors."""
         jars = ":".join(str(_fetched(each)) for each in _CLIENT)
+        return {"spark.driver.extraClassPath": jars, "spark.executor.extraClassPath": jars, **self.store}
+
+    @property
+    def store(self) -> dict[str, str]:
+        """Those of the store alone."""
         return {
-            "spark.driver.extraClassPath": jars,
-            "spark.executor.extraClassPath": jars,
             "spark.hadoop.fs.s3a.endpoint": f"http://127.0.0.1:{self.port}",
             "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
             "spark.hadoop.fs.s3a.access.key": _KEY,
@@ -71,11 +76,12 @@ class S3Server:
 
 @contextmanager
 def s3_server(folder: Path) -> Iterator[S3Server]:
-    (folder / BUCKET).mkdir(parents=True)
+    """What it stores is in its memory: the folders of a disk are not those of an object store."""
+    folder.mkdir(parents=True)
     port = free_port()
-    settings = folder.parent / "s3proxy.conf"
-    settings.write_text(_CONFIGURATION.format(key=_KEY, secret=_SECRET, port=port, folder=folder))
-    with (folder.parent / "s3proxy.log").open("wb") as log:
+    settings = folder / "s3proxy.conf"
+    settings.write_text(_CONFIGURATION.format(key=_KEY, secret=_SECRET, port=port))
+    with (folder / "s3proxy.log").open("wb") as log:
         command = ["java", "-Xmx256m", "-jar", str(_fetched(_SERVER)), "--properties", str(settings)]
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
@@ -85,10 +91,13 @@ def s3_server(folder: Path) -> Iterator[S3Server]:
                 socket.create_connection(("127.0.0.1", port), timeout=1).close()
                 break
             except OSError:
-                assert process.poll() is None, (folder.parent / "s3proxy.log").read_text()
+                assert process.poll() is None, (folder / "s3proxy.log").read_text()
                 assert time.monotonic() < deadline, "the server did not start"
                 time.sleep(0.1)
-        yield S3Server(port)
+        server = S3Server(port)
+        options = {name.removeprefix("spark.hadoop."): value for name, value in server.store.items()}
+        S3FileSystem(**s3_arguments(options), allow_bucket_creation=True).create_dir(BUCKET)
+        yield server
     finally:
         process.kill()
         process.wait()

@@ -22,7 +22,7 @@ from situ.routing.delivery_groups import group_of
 from situ.spark import state_store as stage
 from situ.spark.checkpoint import Offset
 from situ.spark.dispatch import DispatchTask
-from situ.spark.frames import decode_counts
+from situ.spark.frames import count_batch, decode_counts
 from situ.spark.measure import BatchMeter, TaskMeter
 from situ.spark.state_store import ShapeStateStore
 from situ.spark.storage.state_folder import open_folder
@@ -149,7 +149,7 @@ def test_tasks_tell_what_they_measured(tmp_path: Path) -> None:
             dispatch = DispatchTask(plan, CLOCK, measuring=TaskMeter(MeasuredPublishers(frozenset(PUBLISHERS[:3]))))
             assert len(list(dispatch.messages(own))) > 0 or not own
             dispatch.finish()
-            counts += decode_counts([dispatch.counts().encode()])
+            counts += decode_counts(count_batch(dispatch.counts()).column("counts").to_pylist())
         panes += measured.add(counts)
     expected = Counter(row.client for row in world.rows if row.client in PUBLISHERS[:3])
     found: Counter[str] = Counter()
