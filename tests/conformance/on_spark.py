@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 def run_on_spark(
-    spark: SparkSession, folder: Path, steps: Sequence[Step], *, fused: bool, files: Mapping[str, str] = NO_FILES
+    spark: SparkSession, folder: Path, steps: Sequence[Step], *, files: Mapping[str, str] = NO_FILES
 ) -> Delivered:
     """``files`` are what the project has besides."""
     found = Delivered()
     with zone(folder, types=TYPES, situ=SITU, more=files) as at, listening(at.address, found) as heard:
-        engine = SparkEngine(spark, at.address, at.deployment.settings, folder / "checkpoints", fused=fused)
+        engine = SparkEngine(spark, at.address, at.deployment.settings, folder / "checkpoints")
         engine.start()
         try:
             read = 0
