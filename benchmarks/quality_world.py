@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from msgspec.structs import replace
-
+from situ.lang.records import replace
 from situ.quality.model.costs import PiecewiseCost
 from situ.quality.model.declarations import BUILT_IN, Capability, Expectation, Mode, Need, Profile, QualityProperty
 

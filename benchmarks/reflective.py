@@ -7,7 +7,7 @@ count. Everything around it, decoding, matching and delivering, is that of Situ.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,6 +16,7 @@ from situ.contexts.model import Context, Direction
 from situ.contexts.transform.converter import Converter
 from situ.contexts.transform.transformation import Transformation
 from situ.lang.problems import Problem
+from situ.lang.records import replace
 from situ.lang.types.json_codec import decoder, encoder
 from situ.stages.interpret import Interpretation
 from tests.oracles.transformation import transform

@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from situ.bus.nats import open_bus
 from situ.contexts.model import ROOT
 from situ.event.message import CLIENT, CONTEXT, COUNT, ID, KEY, RECEIVED, Message, message_id, split_lines
 from situ.event.subjects import BusNames, shard_of
+from situ.lang.records import replace
 from situ.spark.engine import SparkEngine
 from tests.conformance.delivered import Delivered, routing_of
 from tests.conformance.generated import NO_FILES, SITU, TYPES, Send, Step

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from situ.event.row import Row
+from situ.lang.records import replace
 from situ.routing.delivery_groups import group_of
 from situ.spark.engine import BatchReport, SparkEngine
 from tests.conformance.on_spark import _store

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 
 import pytest
-from msgspec.structs import replace
 
+from situ.lang.records import replace
 from situ.quality.explanation.explain import ExplanationCase, explain, explain_expectation, explain_publisher
 from situ.quality.explanation.text import as_text, publisher_as_text
 from situ.quality.model.costs import LevelCost, PiecewiseCost, read_formula

@@ -18,10 +18,10 @@ from threading import Lock
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from situ.bus.folder_lock import STATE, private_folder
 from situ.lang.problems import Problem
+from situ.lang.records import replace
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # The database. A request is ``waiting`` to be done, ``failed`` when it was given up, or ``again`` when somebody wants a

@@ -16,7 +16,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
@@ -27,6 +27,7 @@ from situ.bus.folder_lock import CREDENTIALS, read_lock
 from situ.lang.catalogue import CREDENTIALS_UNUSABLE, NO_BUS
 from situ.lang.documents import parse_json, substitute
 from situ.lang.problems import Problems, SituError
+from situ.lang.records import replace
 from situ.settings import Settings, load_settings
 from situ.settings.kinds import Text
 
@@ -88,14 +89,14 @@ class Address:
                 what = name.removesuffix("_file").upper()
                 changes[name] = f"{_REFERENCE}{what}@{file}"
                 variables[f"{SECRET}{what}"] = read_secret(file, "a secret")
-        return replace(self, **changes), variables  # type: ignore[arg-type]
+        return replace(self, **changes), variables
 
     def with_secrets(self) -> Address:
         """This address with files that are here. B112 if a secret is not."""
         named = {name: getattr(self, name) for name in _FILES}
         return replace(
             self,
-            **{name: _secret_file(each) for name, each in named.items() if each.startswith(_REFERENCE)},  # type: ignore[arg-type]
+            **{name: _secret_file(each) for name, each in named.items() if each.startswith(_REFERENCE)},
         )
 
 

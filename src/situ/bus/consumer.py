@@ -21,7 +21,6 @@ from datetime import timedelta
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 from nats.aio.msg import Msg
 
 from situ.bus.connection import NatsConnection, NatsSubscription
@@ -32,6 +31,7 @@ from situ.event.message import DECIDED, HANDED, StoredMessage
 from situ.event.subjects import MIXED, BusNames
 from situ.lang.catalogue import BUS_UNREACHABLE, NO_ANSWER, NOT_ON_BUS
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 
 _YEAR = nanoseconds(timedelta(days=365))
 _EXPIRES = 10.0

@@ -16,14 +16,13 @@ from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any
 
-from msgspec.structs import replace
-
 from situ.bus.interface import ConsumerState, Guard, Handler, KeyEntry, StoreAck, StreamState, wall_clock
 from situ.bus.streams import configurations
 from situ.event.message import REPLY, Message, StoredMessage
 from situ.event.subjects import MIXED, BusNames
 from situ.lang.catalogue import MESSAGE_TOO_LARGE, NO_ANSWER, NO_LISTENER, NOT_ON_BUS, OTHER_REVISION, STREAM_FULL
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.settings import Settings
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

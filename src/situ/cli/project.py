@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,6 +19,7 @@ from situ.bus.folder_lock import read_lock
 from situ.cli.exits import CommandError, Exit
 from situ.lang.catalogue import FILE_UNREADABLE
 from situ.lang.problems import Location, Problem, SituError
+from situ.lang.records import replace
 from situ.project.folder import find_project, read_settings
 from situ.project.state_folder import edited_files
 

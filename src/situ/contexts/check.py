@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
-from msgspec.structs import replace
 
 from situ.contexts.model import KEEP, Context, Direction, Pattern, Rule
 from situ.contexts.patterns import Traversal, print_pattern
@@ -19,6 +18,7 @@ from situ.contexts.table import Contexts
 from situ.contexts.transform.transformation import transformations
 from situ.lang.catalogue import LOSES_TO_SUBTYPE, PATTERN_TWICE, RULE_MATCHES_NOTHING, RULE_NEVER_APPLIES
 from situ.lang.problems import Problem, Problems, SituError
+from situ.lang.records import replace
 from situ.lang.types.model import is_subtype
 from situ.lang.types.table import Types
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 
 import msgspec
-from msgspec.structs import replace
 
 from situ.contexts.model import ROOT, Direction, Expression, MissingValue, former_root
 from situ.lang.catalogue import (
@@ -28,6 +27,7 @@ from situ.lang.expr.scope import SignatureText, parse_signature, split_definitio
 from situ.lang.expr.syntax import Locate, spell
 from situ.lang.problems import Location, Problems, SituError, nearest
 from situ.lang.quantities import parse_duration, parse_instant
+from situ.lang.records import replace
 from situ.lang.types.declaration import (
     TypeDeclaration,
     UnitDeclaration,

@@ -21,10 +21,7 @@ itself how. The result fits the function's result; a struct that is made here ha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import lru_cache
-
-from msgspec import structs
 
 from situ.contexts.model import Conversion, Expression, TableLookup
 from situ.lang.catalogue import FUNCTION_INVALID, NOT_IN_LANGUAGE
@@ -34,6 +31,7 @@ from situ.lang.expr.scope import NameScope, Variable, envelope
 from situ.lang.expr.syntax import Locate, Syntax, locate_in, parse_syntax
 from situ.lang.expr.tree import Node, Read, rebuild, walk
 from situ.lang.problems import Problem, SituError
+from situ.lang.records import replace
 from situ.lang.types.model import Attribute, Struct, Type
 from situ.lang.units import NO_UNIT, Units
 
@@ -121,7 +119,7 @@ def check_key(conversion: Conversion, event: Struct) -> Checked:
 def check_over(expression: Expression, event: Struct, scope: NameScope, wanted: Type | None = None) -> Checked:
     """An expression over the attributes of an event alone, written without ``event.``: of a state."""
     variables = {DATA: Variable(type=event)}
-    inner = structs.replace(scope, variables=variables, bare=DATA, with_units=False)
+    inner = replace(scope, variables=variables, bare=DATA, with_units=False)
     return _checked(expression, inner, Variable(type=wanted) if wanted is not None else None)
 
 
@@ -138,7 +136,7 @@ def _scope(conversion: Conversion, event: Struct, rows: Mapping[str, Variable]) 
         DATA: Variable(type=event),
         **rows,
     }
-    return structs.replace(conversion.scope, variables=variables, bare="", with_units=False)
+    return replace(conversion.scope, variables=variables, bare="", with_units=False)
 
 
 def _checked(expression: Expression, scope: NameScope, result: Variable | None) -> Checked:
@@ -146,7 +144,7 @@ def _checked(expression: Expression, scope: NameScope, result: Variable | None) 
     if result is None:
         checked = check_bounded(text, scope, locate)
     else:
-        checked = check_result(text, scope, structs.replace(result, unit=NO_UNIT), locate)
+        checked = check_result(text, scope, replace(result, unit=NO_UNIT), locate)
     if checked.node is None:
         return checked
     whole = [part for part in walk(checked.node) if isinstance(part, Read) and part.variable == EVENT and not part.path]

@@ -7,10 +7,8 @@ overrides, Python code, unambiguous units. `define_functions` makes a `Conversio
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 
 import msgspec
-from msgspec import structs
 
 from situ.contexts.declarations import ContextText, ConversionText, LookupText, StateText, read_conversion
 from situ.contexts.function_bodies import (
@@ -47,6 +45,7 @@ from situ.lang.expr.faults import Faults
 from situ.lang.expr.scope import NameScope, Variable
 from situ.lang.expr.tree import Node, Read
 from situ.lang.problems import Problem, Problems, SituError, nearest
+from situ.lang.records import replace
 from situ.lang.types.json_codec import decode
 from situ.lang.types.lookup import Lookup as Names
 from situ.lang.types.model import TIMESTAMP, Attribute, AttributeText, Struct, plain
@@ -354,7 +353,7 @@ class _FunctionReader:
         )
 
     def _over(self, text: ConversionText, expression: Expression, event: Struct) -> Attribute | None:
-        checked = check_over(expression, event, structs.replace(self._scope, types=self._root))
+        checked = check_over(expression, event, replace(self._scope, types=self._root))
         for problem in as_invalid(text.name, checked.problems):
             self.report(problem, event)
         node = checked.node

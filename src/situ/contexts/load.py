@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
@@ -40,6 +39,7 @@ from situ.lang.expr.faults import NO_FAULTS, Faults, find_faults
 from situ.lang.expr.limits import DEFAULT_LIMITS, ExpressionLimits
 from situ.lang.expr.scope import NameScope
 from situ.lang.problems import Problem, Problems, SituError, nearest
+from situ.lang.records import replace
 from situ.lang.types.declaration import TypeDeclaration, UnitDeclaration
 from situ.lang.types.dependency_order import dependency_order
 from situ.lang.types.model import Attribute, ListOf, Struct, Type, fits, is_subtype

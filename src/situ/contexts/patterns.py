@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
 import msgspec
-from msgspec.structs import replace
 
 from situ.contexts.model import Pattern, Qualifier
 from situ.lang.catalogue import (
@@ -23,6 +22,7 @@ from situ.lang.catalogue import (
     QUALIFIER_NO_SUBTYPE,
 )
 from situ.lang.problems import Problems, SituError, nearest
+from situ.lang.records import replace
 from situ.lang.types.model import (
     DEEPEST,
     LONGEST_NAME,

@@ -9,12 +9,11 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 import msgspec
-from msgspec import structs
 
 from situ.contexts.declarations import ContextText, PlacedWords, RuleText
 from situ.contexts.model import ROOT, Direction
@@ -22,6 +21,7 @@ from situ.lang.catalogue import BAD_PYTHON
 from situ.lang.documents import MappingNode, Node, Reader, ScalarNode
 from situ.lang.documents.nodes import DocumentLimits, SourceText, placed, read_source
 from situ.lang.problems import Location, Problems
+from situ.lang.records import replace
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Reading. As nothing is executed, arguments of decorators are literals. A file stands alone: it imports what is
@@ -249,14 +249,14 @@ def with_code(
     """The contexts with what the decorators of these files declare, and with the code of all they name."""
     codes = {each.name: each for each in files}
     result = {
-        id: structs.replace(text, functions=tuple((key, _with_text(node, codes)) for key, node in text.functions))
+        id: replace(text, functions=tuple((key, _with_text(node, codes)) for key, node in text.functions))
         for id, text in declared.items()
     }
     for code in codes.values():
         for function in code.declared:
             key = _at(code, function, function.name)
             context = result.get(function.context) or _context(code, function, problems)
-            result[context.id] = structs.replace(
+            result[context.id] = replace(
                 context,
                 functions=(*context.functions, (key, _node(code, function))),
                 rules=(*context.rules, *(_rule(code, function, each) for each in function.rules)),

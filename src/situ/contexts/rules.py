@@ -7,7 +7,6 @@ function converts what a pattern names, in which direction.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 from types import MappingProxyType
 
 import msgspec
@@ -44,6 +43,7 @@ from situ.lang.expr.faults import Faults
 from situ.lang.expr.scope import NameScope, Variable, event_scope
 from situ.lang.expr.syntax import spell
 from situ.lang.problems import Location, Problem, Problems, SituError, nearest
+from situ.lang.records import replace
 from situ.lang.types.json_codec import decode
 from situ.lang.types.model import ROOT_PREFIX, Attribute, ListOf, Struct, is_subtype, plain
 from situ.lang.types.table import Types

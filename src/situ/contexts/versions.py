@@ -9,12 +9,10 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 import msgspec
-from msgspec import structs
 
 from situ.contexts.model import KEEP, ROOT, Context, Conversion, Direction, EventMapping, Pattern, Rule
 from situ.contexts.patterns import print_pattern
@@ -24,6 +22,7 @@ from situ.lang.catalogue import LACKS_ATTRIBUTES, NO_WAY_BACK, NOT_INVERSE
 from situ.lang.expr.interpret import interpret
 from situ.lang.expr.runtime import FAILURES
 from situ.lang.problems import Location, Problems
+from situ.lang.records import replace
 from situ.lang.types.model import (
     BOOLEAN,
     BYTES,
@@ -81,7 +80,7 @@ def _rebuilt(
     if isinstance(type, Named):
         base = _rebuild(type.base, found, made)
         assert not isinstance(base, Struct | ListOf), "a named type is based on a single value"
-        return type if base == type.base else structs.replace(type, base=base)
+        return type if base == type.base else replace(type, base=base)
     supers = tuple(_rebuild(above, found, made) for above in type.supers)
     attributes = tuple(replace(each, type=_rebuild(each.type, found, made)) for each in type.attributes)
     if (supers, attributes) == (type.supers, type.attributes):

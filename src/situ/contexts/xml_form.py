@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -24,6 +24,7 @@ from situ.lang.documents.builder import resolve
 from situ.lang.documents.nodes import placed
 from situ.lang.documents.xml_text import Element, parse_xml
 from situ.lang.problems import Location, Problem, Problems, nearest
+from situ.lang.records import replace
 from situ.lang.types.model import ROOT_PREFIX
 
 

@@ -17,8 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import replace
-
 from situ.bus.event_loop import end
 from situ.bus.failure_log import InternalErrors
 from situ.bus.interface import Bus, StoreAck, wall_clock
@@ -35,6 +33,7 @@ from situ.event.row import BadRow, Row
 from situ.event.subjects import BusNames, pack_root
 from situ.lang.catalogue import ENGINE_FAILED
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.model import Deployment
 from situ.protocol.messages import DeadEvent, Notice
 from situ.quality.measurement.meter import MeasuredPublishers

@@ -12,10 +12,10 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import msgspec
-from msgspec.structs import replace
 
 from situ.lang.catalogue import FROM_THE_FUTURE
 from situ.lang.problems import Problem
+from situ.lang.records import replace
 
 SPEC_VERSION = "1.0"
 MARK_PREFIX = "situ"

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -22,6 +21,7 @@ from situ.contexts.load import contexts_from_json
 from situ.contexts.python_files import code_digest
 from situ.contexts.table import as_file
 from situ.lang.expr.definitions import callable_functions, functions_as_json, functions_from_json
+from situ.lang.records import replace
 from situ.lang.types.declaration import print_type
 from situ.lang.types.json_codec import encode
 from situ.lang.types.model import Attribute, Named, format_attribute, own_attributes

@@ -12,10 +12,10 @@ from enum import StrEnum
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from situ.event.instants import print_instant
 from situ.event.row import Row
+from situ.lang.records import replace
 from situ.lang.types.table import CLOSED, CONTINUED, OPENED
 from situ.policies.logic_tree import duration_text, part_text
 from situ.policies.model import Absence, Cause, ConditionPart, Detection, Policy, RelationLiteral, sort_detections

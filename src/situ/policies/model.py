@@ -15,11 +15,11 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec.structs import replace
 
 from situ.event.instants import print_instant, read_instant
 from situ.lang.expr.tree import Node
 from situ.lang.problems import Location
+from situ.lang.records import replace
 from situ.policies.language.syntax import ConsumptionMode, When
 from situ.policies.ontology.model import IDENTITY
 

@@ -13,11 +13,10 @@ from itertools import groupby, product
 from types import MappingProxyType
 from typing import Any, assert_never
 
-from msgspec.structs import replace
-
 from situ.lang.expr.interpret import interpret
 from situ.lang.expr.runtime import FAILURES
 from situ.lang.expr.tree import Node
+from situ.lang.records import replace
 from situ.policies.language.syntax import ConsumptionMode
 from situ.policies.model import (
     IT,

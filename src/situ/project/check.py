@@ -10,12 +10,10 @@ import ipaddress
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
-from msgspec import structs
 
 from situ.contexts.check import check_contexts
 from situ.contexts.declarations import declare_contexts, is_root
@@ -28,6 +26,7 @@ from situ.lang.documents import MappingNode as Written
 from situ.lang.expr.definitions import load_functions
 from situ.lang.expr.faults import NO_FAULTS, find_faults
 from situ.lang.problems import Problem, Problems
+from situ.lang.records import replace
 from situ.lang.tags import NO_TAGS
 from situ.lang.types.resolve import load_types
 from situ.model import Deployment
@@ -172,7 +171,7 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
     for source in sources.values():
         problems.extend(check_source_tags(scopes, source, zone=settings.zone))
     around = quality_environment(replace(schema, clients=clients.clients, subscriptions=clients.subscriptions))
-    around = structs.replace(around, strategies=known_strategies())
+    around = replace(around, strategies=known_strategies())
     deployment = replace(
         schema,
         policies=policies,

@@ -10,7 +10,6 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ import msgspec
 from situ.lang.catalogue import FILE_UNREADABLE, LEAVES_FOLDER, NO_PROJECT, OTHER_FILE, TOO_MANY_FILES, UNKNOWN_FILE
 from situ.lang.documents import Document, DocumentLimits, parse_yaml, substitute
 from situ.lang.problems import Location, Problem, Problems, SituError, nearest
+from situ.lang.records import replace
 
 if TYPE_CHECKING:
     from situ.settings import Settings

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from msgspec.structs import replace
-
 from situ.lang.catalogue import ABOUT_NOTHING, NOT_NEGOTIATED, NOT_UNDERSTOOD
 from situ.lang.expr.tree import FALSE, Node
 from situ.lang.problems import SituError, nearest
+from situ.lang.records import replace
 from situ.lang.tags import TagSet
 from situ.lang.types.model import Struct
 from situ.model.deployment import Deployment

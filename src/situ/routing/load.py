@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -24,6 +23,7 @@ from situ.lang.expr.limits import DEFAULT_LIMITS, ExpressionLimits
 from situ.lang.expr.scope import Definition
 from situ.lang.expr.syntax import spell
 from situ.lang.problems import Location, Problem, Problems, SituError, nearest
+from situ.lang.records import replace
 from situ.lang.tags import NO_TAGS, TagSet, WrittenTags, read_tags
 from situ.lang.types.lookup import Suggestions, not_declared
 from situ.lang.types.model import ListOf, Struct, Type

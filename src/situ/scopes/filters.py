@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 import msgspec
-from msgspec import structs
 
 from situ.lang.catalogue import (
     BLOCKED_TYPES,
@@ -30,6 +28,7 @@ from situ.lang.expr.simplify import simplify
 from situ.lang.expr.syntax import Locate, locate_in
 from situ.lang.expr.tree import FALSE, And, Literal, Node, Or, Read, rebuild, walk
 from situ.lang.problems import Problem, nearest
+from situ.lang.records import replace
 from situ.lang.types.model import BOOLEAN, STRING, Attribute, Struct, plain
 from situ.lang.types.table import RESERVED_EVENTS, Types, built_in
 from situ.scopes.graph import ScopeGraph
@@ -164,9 +163,7 @@ class FilterMeanings:
     def _read(self, text: str, locate: Locate, meaning: FilterMeaning) -> FilterMeaning:
         scope = event_scope(meaning.payload, types=self.types, limits=self.limits)
         checked = check_bounded(text, scope, locate, BOOLEAN)
-        return structs.replace(
-            meaning, node=checked.node, problems=tuple(each for each in checked.problems if each.is_error)
-        )
+        return replace(meaning, node=checked.node, problems=tuple(each for each in checked.problems if each.is_error))
 
 
 _MOST_LENDERS = 20
@@ -188,7 +185,7 @@ def _lacking(meaning: FilterMeaning, right: Sequence[FilterMeaning]) -> FilterMe
         return meaning.missing | others | {path for path in other.missing if path[0] not in own}
 
     nearest = min(right, key=lambda other: len(differing(other)))
-    return structs.replace(meaning, node=nearest.node, missing=differing(nearest), problems=())
+    return replace(meaning, node=nearest.node, missing=differing(nearest), problems=())
 
 
 def _asks_for_type(node: Node) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -27,6 +26,7 @@ from situ.lang.documents import Document, Fields, Node, Reader, ScalarNode, is_n
 from situ.lang.expr.faults import NO_FAULTS, Faults
 from situ.lang.expr.syntax import spell
 from situ.lang.problems import Location, Problem, Problems, nearest
+from situ.lang.records import replace
 from situ.lang.tags import ANY, NO_TAGS, REST, VIRTUAL, TagSet, read_tags
 from situ.lang.types.dependency_order import dependency_order
 from situ.scopes.filters import FilterMeanings, check_filter

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 
 import msgspec
@@ -31,6 +30,7 @@ from situ.lang.documents import Fields, MappingNode, Node, Reader, ScalarNode, S
 from situ.lang.expr.faults import Faults
 from situ.lang.problems import Location, Problem, Problems, SituError, nearest
 from situ.lang.quantities import parse_duration
+from situ.lang.records import replace
 from situ.lang.tags import NO_TAGS, read_tags
 from situ.lang.types.declaration import declare_attribute
 from situ.lang.types.lookup import Lookup

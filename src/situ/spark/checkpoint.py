@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from situ.event.lines import decode_line, stored_lines
 from situ.event.message import position
 from situ.event.subjects import BusNames, shard_of
 from situ.lang.json_form import StoredForm
+from situ.lang.records import replace
 from situ.settings import Settings
 from situ.spark.storage.owner import CheckpointOwner
 from situ.spark.storage.state_folder import StateFolder, open_folder, use_options

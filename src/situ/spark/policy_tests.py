@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from situ.bus.address import Address
 from situ.event.message import StoredMessage
+from situ.lang.records import replace
 from situ.model import Deployment
 from situ.policies.enrichment.observations import observe
 from situ.policies.lifecycle import SituationTransition

@@ -17,7 +17,6 @@ from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 import msgspec
-from msgspec.structs import replace
 
 from situ.contexts.function_bodies import DATA, check_over
 from situ.contexts.model import Conversion, Expression, MissingValue, ReferenceState
@@ -31,6 +30,7 @@ from situ.event.row import Row
 from situ.lang.expr.emit.python import compile_value
 from situ.lang.expr.runtime import FAILURES
 from situ.lang.expr.tree import Node, Read, walk
+from situ.lang.records import replace
 from situ.lang.types.json_codec import decoder, encoder
 from situ.lang.types.model import Type, is_subtype
 from situ.lang.types.scalars import example

@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec.structs import replace
 
 from situ.event.instants import print_instant
 from situ.lang.catalogue import REQUIRED_NOT_KEPT, UNKNOWN_KEPT
 from situ.lang.problems import Problem, nearest
+from situ.lang.records import replace
 from situ.lang.tags import TagSet
 from situ.lang.types.model import supertypes
 from situ.lang.types.table import ACTION, COMMAND, NOTICE, SITUATION

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache, partial
 from types import MappingProxyType
@@ -27,6 +27,7 @@ from situ.event.row import OUTBOUND, BadRow, Row
 from situ.lang.expr.emit.python import compile_test
 from situ.lang.expr.runtime import FAILURES
 from situ.lang.expr.tree import Node
+from situ.lang.records import replace
 from situ.routing.delivery_groups import DeliveryGroup
 from situ.routing.filter import Filter
 from situ.routing.model import Subscription
@@ -326,7 +327,7 @@ class DeliveryConversion:
 
     def _failed(self, index: int, context: str, error: Exception) -> BadRow:
         row = self._rows[index]
-        return msgspec.structs.replace(failed(row, OUTBOUND, error), context=context)
+        return replace(failed(row, OUTBOUND, error), context=context)
 
 
 def group_by_type(those: list[_T], types: list[str]) -> dict[str, list[_T]]:

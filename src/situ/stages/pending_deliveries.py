@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from msgspec.structs import replace
-
 from situ.event.lines import bare_line, decode_line, stamped_line
 from situ.event.row import Row
+from situ.lang.records import replace
 from situ.routing.routing_table import RoutedRows, RoutingTable
 from situ.stages.conversion_state import ConversionMemory
 from situ.stages.interpret_out import ConvertedDeliveries, context_of

@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from situ.contexts.model import ROOT
 from situ.event.failures import failed, failed_text, is_of_event
 from situ.event.lines import (
@@ -43,6 +41,7 @@ from situ.event.message import (
 )
 from situ.event.row import BadRow, Origin, Row
 from situ.event.subjects import BusNames, pack_dead, pack_root
+from situ.lang.records import replace
 from situ.stages.decode import texts_of
 from situ.stages.interpret import Interpretation
 from situ.stages.stamp import OWN as OWN_AD

@@ -14,12 +14,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec.structs import replace
 
 from situ.event.data_reader import row_reader
 from situ.event.failures import failed
 from situ.event.lines import encode_row
 from situ.event.row import Row
+from situ.lang.records import replace
 from situ.lang.types.model import INT, LONG, Decimal, plain
 from situ.lang.types.table import Types
 from situ.model.deployment import Deployment

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import TypeVar
 
 import pytest
-from msgspec import structs
 
 from situ.bus.consumer_proxy import TAKE, ConsumerProxy
 from situ.bus.interface import Bus
@@ -20,6 +18,7 @@ from situ.bus.nats import open_bus
 from situ.event.message import ID, MESSAGE, REPLY, Message, StoredMessage
 from situ.event.subjects import BusNames
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.settings import Settings
 from situ.settings.model import Log, Overlay, Retention
 from tests.nats_server import NatsServer, nats_server
@@ -110,7 +109,7 @@ def test_the_same_id_is_stored_once(on) -> None:  # type: ignore[no-untyped-def]
     async def work(bus: Bus, names: BusNames) -> None:
         message = Message(subject=names.raw("r1", 0), body=b"1", headers={ID: "x"})
         first = await (await bus.store(message))
-        again = await (await bus.store(structs.replace(message, body=b"2")))
+        again = await (await bus.store(replace(message, body=b"2")))
         assert (first.seq, first.duplicate) == (1, False)
         assert (again.seq, again.duplicate) == (1, True)
         assert await collect(bus, names.in_stream) == [b"1"]
@@ -253,7 +252,7 @@ def test_what_cannot_be_stored_is_told(on) -> None:  # type: ignore[no-untyped-d
             await (await bus.store(large))
         assert refused.value.code == "B104"
         with pytest.raises(SituError) as refused:
-            await bus.send(structs.replace(large, subject=names.live("a")))
+            await bus.send(replace(large, subject=names.live("a")))
         assert refused.value.code == "B104"
         with pytest.raises(SituError) as refused:
             await (await bus.store(Message(subject="nowhere.at.all")))

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from sqlalchemy import create_engine, inspect, text
 
 import situ.registry.database
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.lang.tags import NO_TAGS, TagSet
 from situ.lang.types.table import Types
 from situ.model import Deployment

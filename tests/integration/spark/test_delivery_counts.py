@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from situ.bus.nats import open_bus
 from situ.event.row import Row
 from situ.event.subjects import consumer_of
+from situ.lang.records import replace
 from situ.quality.measurement.panes import pane_of
 from situ.quality.model.declarations import BUILT_IN, Capability, Profile, Quality
 from situ.routing.model import Subscription

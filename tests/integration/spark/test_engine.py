@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ import pytest
 
 from situ.event.message import EventKey
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.quality.measurement.acknowledgements import StoredBatches
 from situ.quality.model.declarations import BUILT_IN, Capability, Profile, Quality
 from situ.routing.model import Subscription

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import pytest
 from situ.client.client import Client
 from situ.client.events import Event
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.routing.model import Subscription
 from situ.spark.engine import SparkEngine
 from situ.spark.replay import replay

@@ -7,7 +7,6 @@ import json
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -21,6 +20,7 @@ from situ.client.client import Client
 from situ.client.events import Event
 from situ.event.subjects import DEPLOYMENTS
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.project.check import check_folder
 from situ.registry.snapshots import TROUBLES, publish_deployment, troubles_of
 from situ.routing.model import Subscription

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import pytest
-from msgspec.structs import replace
 
 from benchmarks.quality_world import World, make_world
+from situ.lang.records import replace
 from situ.quality.allocation import exact
 from situ.quality.allocation import local_search as greedy
 from situ.quality.allocation import sequential as turns

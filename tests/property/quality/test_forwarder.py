@@ -6,8 +6,8 @@ import random
 from collections import Counter
 
 import pytest
-from msgspec.structs import replace
 
+from situ.lang.records import replace
 from situ.quality.match.satisfaction import Satisfaction, match
 from situ.quality.model.allocation_problem import Target, point_at
 from situ.quality.model.declarations import Expectation, QualityProperty

@@ -8,10 +8,10 @@ import random
 from collections.abc import Iterable
 
 import pytest
-from msgspec.structs import replace
 
 from situ.lang.documents import parse_json, parse_yaml
 from situ.lang.problems import Problems
+from situ.lang.records import replace
 from situ.lang.types.resolve import load_types
 from situ.lang.types.table import Types
 from situ.quality.model.costs import read_formula

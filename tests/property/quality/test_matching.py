@@ -9,8 +9,7 @@ import math
 import random
 from collections import Counter
 
-from msgspec.structs import replace
-
+from situ.lang.records import replace
 from situ.quality.match.satisfaction import (
     Satisfaction,
     capability_of,

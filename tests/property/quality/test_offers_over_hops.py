@@ -8,8 +8,8 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
+from situ.lang.records import replace
 from situ.quality.match.satisfaction import Satisfaction, check
 from situ.quality.model.allocation_problem import Target
 from situ.quality.model.costs import ConstantCost, PiecewiseCost, read_formula

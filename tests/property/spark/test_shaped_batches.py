@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -15,6 +14,7 @@ from situ.event.lines import decode_line
 from situ.event.message import Message, split_lines
 from situ.event.row import Row
 from situ.event.subjects import BusNames, shard_of, shards_of
+from situ.lang.records import replace
 from situ.quality.measurement.meter import MeasuredPublishers
 from situ.quality.measurement.panes import Pane
 from situ.quality.model.shapes import Limit, Shape, Suppress, Thin
@@ -55,7 +55,7 @@ def work(
 
 def _copy(row: Row) -> Row:
     data = {name: float(each) if name == "value" else each for name, each in msgspec.json.decode(row.data).items()}
-    return msgspec.structs.replace(row, type="Reading", ad="", data=msgspec.json.encode(data))
+    return replace(row, type="Reading", ad="", data=msgspec.json.encode(data))
 
 
 def delivered(plan: Plan, messages: Sequence[Message]) -> dict[str, list[Row]]:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from situ.app.action_queue import ACTIONS, AGAIN, FAILED, QUEUE, WAITING, ActionQueue, ActionRequest
 from situ.app.action_worker import ACTION_LOG, ActionLog, RetrySettings, facts_of, requests_in, situation_of
@@ -19,6 +18,7 @@ from situ.app.webhook import build_request, host_of
 from situ.event.lines import encode_row
 from situ.event.message import StoredMessage, join_lines, position
 from situ.event.row import Row
+from situ.lang.records import replace
 from situ.policies.actions.invocations import ActionInvocation
 from situ.policies.actions.templates import parse_template, render_text
 

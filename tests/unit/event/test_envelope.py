@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
-from msgspec.structs import replace
 
 from situ.event import CloudEvent as SituCloudEvent
 from situ.event import (
@@ -24,6 +23,7 @@ from situ.event import (
 )
 from situ.event.envelope import MARKS
 from situ.lang.problems import Problem, SituError
+from situ.lang.records import replace
 from tests.encoded_events import encode_batch, encode_event
 
 AT = datetime(2026, 11, 1, 8, 30, 0, 250_000, tzinfo=UTC)

@@ -6,8 +6,8 @@ import time
 from collections.abc import Mapping
 
 import pytest
-from msgspec.structs import replace
 
+from situ.lang.records import replace
 from situ.quality.allocation import exact
 from situ.quality.allocation import strategies as cheapest
 from situ.quality.allocation.strategies import BUILT_IN_STRATEGIES

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from situ.event.lines import encode_row, put_parts, stamped_line, with_parts, wi
 from situ.event.message import CLIENT, RECEIVED, StoredMessage, join_lines
 from situ.event.row import BadRow, Row
 from situ.explain.situations import SituationRecord, _take
+from situ.lang.records import replace
 from situ.lang.tags import NO_TAGS
 from situ.policies.actions.action_events import ActionEvent
 from situ.policies.model import PolicyStart

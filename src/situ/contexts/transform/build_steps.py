@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from types import MappingProxyType
 
 import msgspec
-from msgspec.structs import replace
 
 from situ.contexts.model import IDENTITY, Context, Conversion, Direction, Rule, former_root
 from situ.contexts.patterns import Traversal
@@ -51,6 +50,7 @@ from situ.lang.catalogue import (
 from situ.lang.expr.checker.coerce import nothing_there
 from situ.lang.expr.tree import Case, Coalesce, Compare, Each, ForEach, IsNull, Literal, Node, Read
 from situ.lang.problems import Location, Problem, Problems, SituError
+from situ.lang.records import replace
 from situ.lang.types.model import PLANAR, STRING, Attribute, ListOf, Struct, Type, fits, is_subtype, plain, unit_below
 from situ.lang.units import NO_UNIT, Unit
 

@@ -6,7 +6,7 @@ so, `convert_unit` does it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -28,6 +28,7 @@ from situ.lang.expr.tree import (
     Node,
     Read,
 )
+from situ.lang.records import replace
 from situ.lang.types.json_codec import TYPE_KEY
 from situ.lang.types.model import DOUBLE, INT, LONG, STRING, Attribute, Decimal, ListOf, Struct, Type, fits, plain
 from situ.lang.types.table import Types

@@ -7,11 +7,9 @@ a variable (`ExternalValue`). `with_rows` replaces such variables by calls of fu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
-from msgspec import structs
 
 from situ.contexts.function_bodies import DATA, EVENT, VALUE, body_for, key_for, keys_for, missing_in
 from situ.contexts.model import Conversion, MissingValue, ReferenceState, TableLookup
@@ -33,6 +31,7 @@ from situ.lang.expr.tree import (
     rebuild,
     walk,
 )
+from situ.lang.records import replace
 from situ.lang.types.model import TIMESTAMP, Attribute, ListOf, Struct, Type, plain
 from situ.lang.types.scalars import read_timestamp
 from situ.lang.types.table import Types
@@ -183,7 +182,7 @@ def with_rows(node: Node, externals: Mapping[str, ExternalValue], find: Mapping[
             external = externals[part.variable]
             keys = tuple((column, change(key)) for column, key in external.keys)  # which may be read from another row
             argument = change(external.argument) if external.of is None else external.argument
-            calls[part.variable] = _call(structs.replace(external, keys=keys, argument=argument), find[part.variable])
+            calls[part.variable] = _call(replace(external, keys=keys, argument=argument), find[part.variable])
         found: Node = calls[part.variable]
         for step in part.path:
             struct = plain(found.type)

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
-
-from msgspec import structs
 
 from situ.contexts.function_bodies import DATA, EVENT
 from situ.contexts.model import Direction
@@ -42,6 +40,7 @@ from situ.lang.expr.tree import (
     walk,
 )
 from situ.lang.problems import Problem
+from situ.lang.records import replace
 from situ.lang.types.json_codec import TYPE_KEY
 from situ.lang.types.model import STRING, Struct, Type, plain
 from situ.lang.types.table import Types
@@ -438,7 +437,7 @@ def _with_externals(first: Transformation, second: Transformation) -> Transforma
         return inline_variable(_named(node, second.source.name), DATA, made, first.targets)
 
     externals = {
-        name: structs.replace(
+        name: replace(
             each,
             argument=through(each.argument),
             keys=tuple((column, through(key)) for column, key in each.keys),
@@ -467,7 +466,7 @@ def _apart(way: Transformation, taken: Collection[str]) -> Transformation:
         return rebuild(node, change)
 
     externals = {
-        names.get(name, name): structs.replace(
+        names.get(name, name): replace(
             each,
             variable=names.get(name, name),
             argument=change(each.argument),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypedDict
 
@@ -32,6 +31,7 @@ from situ.lang.expr.tree import (
     rebuild,
     walk,
 )
+from situ.lang.records import replace
 from situ.lang.types.json_codec import TYPE_KEY, encode, encoder
 from situ.lang.types.model import (
     BOOLEAN,

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
-
-from msgspec import structs
 
 from situ.contexts.function_bodies import DATA
 from situ.contexts.model import (
@@ -49,6 +47,7 @@ from situ.lang.catalogue import NO_WAY, PASSES_UNMAPPED
 from situ.lang.expr.format import print_expression
 from situ.lang.expr.tree import Compare, IsNull, Literal, Node, Read, walk
 from situ.lang.problems import Problem, Problems, SituError
+from situ.lang.records import replace
 from situ.lang.types.model import STRING, Attribute, ListOf, Named, Struct, Type, fits, plain, supertypes
 from situ.lang.types.table import Types
 from situ.lang.units import NO_UNIT
@@ -187,7 +186,7 @@ class EventStepBuilder(StepBuilder):
         ]
         if subject.node.nullable:
             if not arms and isinstance(steps[0], ValueStep) and steps[0].copied and isinstance(steps[0].node, Read):
-                return structs.replace(steps[0], node=_through(subject.node, steps[0].node))
+                return replace(steps[0], node=_through(subject.node, steps[0].node))
             arms.insert(0, (IsNull(subject.node), "", ValueStep(node=Literal(None, wanted.type))))
         return choice(tuple(arms), steps[0], wanted.type) if arms else steps[0]
 
@@ -232,7 +231,7 @@ class EventStepBuilder(StepBuilder):
                 place = place.attributes[step][0]
                 on_the_way.append(place)
             else:
-                on_the_way.extend(each for each in converted_places(structs.replace(place, rule=None)))
+                on_the_way.extend(each for each in converted_places(replace(place, rule=None)))
             for each in on_the_way:
                 if each.rule is not None and each.rule.function != IDENTITY:
                     found.setdefault(".".join(read.path), each.rule)

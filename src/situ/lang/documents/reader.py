@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from collections.abc import Mapping as Environment
-from dataclasses import replace
 from typing import Any, TypeVar, assert_never, overload
 
 import msgspec
@@ -29,6 +28,7 @@ from situ.lang.catalogue import (
 from situ.lang.documents.builder import looks_numeric, resolve
 from situ.lang.documents.nodes import Document, DocumentLimits, MappingNode, Node, Piece, ScalarNode, SequenceNode
 from situ.lang.problems import Code, Problems, nearest
+from situ.lang.records import replace
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # ``${NAME}`` in values: taken from the environment, for what does not belong into a file.

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 import msgspec
-from msgspec.structs import replace
 
 from situ.lang.catalogue import TYPE_NOT_AVAILABLE, UNKNOWN_NAME, UNKNOWN_TYPE, WRONG_TYPE, WRONG_UNIT
 from situ.lang.documents import Document, MappingNode, Node, ScalarNode
 from situ.lang.problems import Problem
+from situ.lang.records import replace
 from situ.lang.types.model import ListOf, Struct, Type, plain
 from situ.lang.types.table import Types
 from situ.lang.units import NO_UNIT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NoReturn
@@ -16,6 +16,7 @@ from situ.lang.expr.limits import DEFAULT_LIMITS, ExpressionLimits
 from situ.lang.expr.overload import Overflow
 from situ.lang.expr.tree import Field, ForEach, MakeStruct, Node, Read, Span, fails_as_argument, rebuild, walk
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.lang.types.model import (
     ATTRIBUTE_NAME,
     DOUBLE,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -43,6 +42,7 @@ from situ.lang.expr.tree import (
     rebuild,
 )
 from situ.lang.problems import Problem
+from situ.lang.records import replace
 from situ.lang.types.model import BOOLEAN, DOUBLE, INT, LONG, ListOf, Struct, plain
 from situ.lang.units import convert_double
 

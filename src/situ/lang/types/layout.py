@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any, TypedDict, assert_never
 
 import msgspec
-from msgspec.structs import replace
 
+from situ.lang.records import replace
 from situ.lang.types.json_codec import TYPE_KEY
 from situ.lang.types.model import (
     BOOLEAN,

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise, product
 from typing import assert_never
 
@@ -15,6 +15,7 @@ import msgspec
 
 from situ.lang.catalogue import CONTRADICTORY, NORMAL_FORM_TOO_LARGE
 from situ.lang.problems import Location, SituError
+from situ.lang.records import replace
 from situ.policies.logic_tree import clause_text
 from situ.policies.model import (
     Absence,

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from situ.lang.expr.tree import And, Apply, Compare, In, IsNull, Literal, Node, Not, Or, Read, rebuild
+from situ.lang.records import replace
 from situ.policies.logic_tree import duration_text, literal_text
 from situ.policies.model import (
     Absence,

@@ -16,8 +16,8 @@ from datetime import timedelta
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec.structs import replace
 
+from situ.lang.records import replace
 from situ.policies.enrichment.rows import BASE, concat, from_blob, to_blob
 from situ.policies.kernel.detections import DetectionBatch
 from situ.policies.kernel.kernel import Kernel

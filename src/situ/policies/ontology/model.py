@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -25,6 +25,7 @@ from situ.lang.catalogue import (
 from situ.lang.expr.faults import Faults
 from situ.lang.expr.scope import Definition
 from situ.lang.problems import Location, Problems, nearest
+from situ.lang.records import replace
 from situ.lang.types.dependency_order import dependency_order
 from situ.lang.types.lookup import Lookup
 from situ.lang.types.model import STRING, Attribute, Struct, combine, find_conflicts, plain

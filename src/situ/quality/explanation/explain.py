@@ -14,8 +14,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
-from msgspec.structs import replace
-
+from situ.lang.records import replace
 from situ.quality.allocation.candidates import PartialPlan
 from situ.quality.explanation.model import (
     AdviceExplanation,

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from msgspec.structs import replace
-
+from situ.lang.records import replace
 from situ.quality.match.satisfaction import capability_of
 from situ.quality.measurement.panes import LENGTH, LONGEST, MINUTE, WINDOW, Pane, PaneStore, measure_window, pane_of
 from situ.quality.model.declarations import BUILT_IN, Capability, Mode, Profile, QualityProperty

@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
-from msgspec.structs import replace
 
 from situ.lang.json_form import StoredForm
+from situ.lang.records import replace
 from situ.quality.model.costs import UNAFFORDABLE, AtLeast, ConstantCost, Cost, PiecewiseCost
 from situ.quality.model.declarations import (
     Capability,

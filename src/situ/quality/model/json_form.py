@@ -14,9 +14,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, cast, get_args
 
-from msgspec.structs import replace
-
 from situ.lang.json_form import text_of
+from situ.lang.records import replace
 from situ.quality.model.costs import FREE, ConstantCost, Cost, Formula, LevelCost, PiecewiseCost, read_formula
 from situ.quality.model.declarations import (
     BUILT_IN,

@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from msgspec.structs import replace
-
+from situ.lang.records import replace
 from situ.quality.model.allocation_problem import PublisherActions
 from situ.quality.model.declarations import Expectation, Quality
 from situ.quality.model.json_form import expectation_as_json, profile_as_json

@@ -10,8 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Set
 from types import MappingProxyType
 
-from msgspec.structs import replace
-
+from situ.lang.records import replace
 from situ.quality.match.satisfaction import Satisfaction as Standing
 from situ.quality.model.allocation_problem import (
     STAY,

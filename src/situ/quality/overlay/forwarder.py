@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from msgspec.structs import replace
-
+from situ.lang.records import replace
 from situ.quality.model.allocation_problem import Target
 from situ.quality.model.declarations import Profile
 from situ.quality.overlay.offers import (

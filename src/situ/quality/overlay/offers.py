@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 import numpy as np
-from msgspec.structs import replace
 
+from situ.lang.records import replace
 from situ.quality.match.point_matrix import PropertyColumns, at_least
 from situ.quality.match.pools import Skyline, dominates
 from situ.quality.model.allocation_problem import NO_ACTIONS, Target, cheapest, costs_at

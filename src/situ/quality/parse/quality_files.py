@@ -8,12 +8,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from types import MappingProxyType
 from typing import cast, get_args
 
 import msgspec
-from msgspec import structs
 
 from situ.lang.catalogue import (
     ABOUT_NOTHING,
@@ -31,6 +29,7 @@ from situ.lang.catalogue import (
 )
 from situ.lang.documents import Document, Fields, Node, Reader, ScalarNode, is_nothing, to_data
 from situ.lang.problems import Location, Problems, SituError, nearest
+from situ.lang.records import replace
 from situ.lang.units import Units, UnknownUnit
 from situ.quality.match.satisfaction import Satisfaction, match, reasons
 from situ.quality.model.costs import FREE, Cost, read_formula
@@ -331,7 +330,7 @@ def load_quality(documents: Iterable[Document], around: QualityEnvironment, prob
         loading.properties_of(fields)
     # Properties first, whatever file they are in: all others are about them.
     known = known_properties(loading.properties)
-    loading.around = structs.replace(around, properties=known, faulty=loading.faulty)
+    loading.around = replace(around, properties=known, faulty=loading.faulty)
     for fields in found:
         loading.others_of(fields)
     if not (found or loading.properties):

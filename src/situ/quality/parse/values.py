@@ -12,12 +12,12 @@ from fractions import Fraction
 from functools import lru_cache
 
 import msgspec
-from msgspec.structs import replace
 
 from situ.lang.catalogue import BAD_COST, BOUNDS_SWAPPED, OUTSIDE_DOMAIN, UNIT_NOT_CONVERTIBLE, UNKNOWN_UNIT
 from situ.lang.documents import Fields, MappingNode, Node, Reader, ScalarNode, SequenceNode
 from situ.lang.problems import SituError, nearest
 from situ.lang.quantities import Quantity, parse_duration, parse_quantity
+from situ.lang.records import replace
 from situ.lang.units import NO_UNIT, IncompatibleUnits, Unit, Units, UnknownUnit, conversion
 from situ.quality.model.costs import FREE, ConstantCost, Cost, Formula, LevelCost, PiecewiseCost, read_formula
 from situ.quality.model.declarations import QualityProperty

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
 
-from msgspec.structs import replace
-
+from situ.lang.records import replace
 from situ.quality.match.satisfaction import capability_of
 from situ.quality.model.declarations import Expectation, Need, Profile
 from situ.quality.model.shapes import UNSHAPED, EventFloor, Limit, Shape, Suppress, Thin

@@ -24,6 +24,7 @@ import psutil
 
 from situ.lang.catalogue import CHECKPOINT_IN_USE, CHECKPOINT_OF_ANOTHER
 from situ.lang.problems import Location, SituError
+from situ.lang.records import replace
 from situ.spark.storage.state_folder import FORMAT, StateFolder
 
 _ABOUT, _LEASE = "situ.json", "lease.json"
@@ -145,7 +146,7 @@ class CheckpointOwner:
                 if now is None or now.holder != lease.holder:
                     self._lost = self._in_use(now)
                     return
-                lease = msgspec.structs.replace(lease, renewed=lease.renewed + 1)
+                lease = replace(lease, renewed=lease.renewed + 1)
                 self._write(lease)
             except (SituError, OSError):
                 continue  # the batch under way says what is wrong with the store; the lease is tried again

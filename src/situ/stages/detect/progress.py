@@ -11,14 +11,13 @@ down as JSON.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from msgspec import structs
-
 from situ.event.row import Row
+from situ.lang.records import replace
 from situ.policies import lifecycle
 from situ.policies.lifecycle import POLICY_REMOVED, OpenSituations, SituationTransition, open_as_json, open_from_json
 from situ.policies.model import Detection
@@ -279,7 +278,7 @@ class DetectionProgress:
         """With the stamps of what situations of a policy come from, by their ids."""
         kept = self.policies.get(policy)
         new = {
-            bindings: structs.replace(each, parts=parts[each.id])
+            bindings: replace(each, parts=parts[each.id])
             for bindings, each in (kept.open.items() if kept is not None else ())
             if parts.get(each.id, each.parts) != each.parts
         }

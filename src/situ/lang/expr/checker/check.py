@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 
 import msgspec
 
@@ -44,6 +43,7 @@ from situ.lang.expr.tree import (
     walk,
 )
 from situ.lang.problems import Location, Problem, Problems, SituError
+from situ.lang.records import replace
 from situ.lang.types.model import (
     BOOLEAN,
     BYTES,

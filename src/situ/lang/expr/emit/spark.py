@@ -19,7 +19,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from situ.lang.catalogue import TOO_LARGE
 from situ.lang.expr.overload import Overflow, Overload, spark_name, spark_text
@@ -46,6 +45,7 @@ from situ.lang.expr.tree import (
     fails_as_argument,
 )
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.lang.types.layout import spark_type
 from situ.lang.types.model import DOUBLE, LONG, Type, plain
 from situ.lang.types.table import Types
