@@ -3,9 +3,25 @@
 Two queries: events (`engine`) and detection (`detect_query`); the bus is a Spark source (`source`) and a sink
 (`dispatch`). It owns batches, partitions, offsets and what lies beside the checkpoint (`checkpoint`, `state_store`).
 What is done to an event is in `situ.stages`, which run in Spark's Python workers. `daemon` is loaded by name from the
-Spark settings. `columns` (expressions and visibility as native Spark columns) runs in tests only: no query uses it.
+Spark settings. `dataframes` has the same stages for DataFrames of users.
 
-Front door: `engine.SparkEngine`, `detect_query.SparkDetection`, `session.open_session`, `replay.replay`,
-`policy_tests.run_policy_tests_on_spark`, `takeover.left_by_spark/begin_spark`, `checkpoint.check_checkpoint`,
-`measure.BatchMeter`.
+Front door: `Project` for programs of users; `engine.SparkEngine`, `detect_query.SparkDetection`,
+`session.open_session`, `replay.replay`, `policy_tests.run_policy_tests_on_spark`, `takeover.left_by_spark/begin_spark`,
+`checkpoint.check_checkpoint`, `measure.BatchMeter`.
 """
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from situ.spark.dataframes.project import Project as Project
+
+__all__ = ["Project"]
+
+
+def __getattr__(name: str) -> Any:
+    # Engines and Spark's own processes load modules of this package, and need nothing of DataFrames.
+    if name != "Project":
+        raise AttributeError(f"module 'situ.spark' has no attribute {name!r}")
+    from situ.spark.dataframes.project import Project
+
+    return Project

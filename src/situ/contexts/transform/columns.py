@@ -42,6 +42,13 @@ def in_columns(transformation: Transformation) -> Node:
     return made.written(transformation.node, transformation.target)
 
 
+def condition_in_columns(condition: Node, source: Struct, types: Types) -> Node:
+    """A condition on events of a type, over a column ``data`` of its layout."""
+    made = _ColumnBuilder(types=types, targets=types)
+    made.variables[DATA] = source
+    return made.read(condition)
+
+
 @dataclass(slots=True, kw_only=True)
 class _ColumnBuilder:
     types: Types

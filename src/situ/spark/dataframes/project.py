@@ -1,0 +1,257 @@
+"""`Project`: what a project declares, for DataFrames.
+
+It looks up what users name, refuses what is not there before Spark is asked to do anything, and puts the stages
+together. It holds no state beside the compiled deployment and the tables it has read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import BinaryType, StringType
+
+from situ.contexts.model import ROOT, Direction
+from situ.contexts.table import Contexts
+from situ.lang.catalogue import NOT_IN_PROJECT, TYPE_NEEDED
+from situ.lang.problems import SituError, nearest
+from situ.lang.types.lookup import no_way_in
+from situ.lang.types.model import Struct
+from situ.model import Deployment
+from situ.routing.model import Subscription
+from situ.settings import Settings
+from situ.sources.table import Keyed, Table
+from situ.spark.dataframes.conditions import matches_text, root_types, visible_text
+from situ.spark.dataframes.decode import EnvelopeColumns, decode_columns, decode_text
+from situ.spark.dataframes.frame import EventFrame, check_session, event_frame
+from situ.spark.dataframes.interpret import FrameStep, dead_letters, frame_step, interpret_frame
+from situ.spark.dataframes.values import DataColumn
+from situ.spark.dataframes.worker import ProjectTerms
+from situ.stages.plan import Plan, compile_plan
+from situ.tables.cache import open_tables
+
+_VALUE = "value"
+
+
+class Project:
+    """The declarations of a project, for DataFrames of a Spark session.
+
+    ``folder`` is a project folder; :class:`situ.SituError` with everything that is wrong if it has errors.
+    :meth:`from_registry` takes a version that was deployed.
+    """
+
+    def __init__(self, spark: SparkSession, folder: str | Path) -> None:
+        from situ.project.check import check_folder
+
+        checked = check_folder(Path(folder))
+        if checked.deployment is None:
+            raise SituError(*checked.errors)
+        self._start(spark, checked.deployment, Path(folder))
+
+    @classmethod
+    def from_registry(
+        cls, spark: SparkSession, url: str, *, version: int | None = None, folder: str | Path = "."
+    ) -> Project:
+        """What a registry has: the version in force, or an earlier one.
+
+        ``url`` is what ``registry:`` in situ.yaml says (``sqlite:///…``, ``postgresql://…``); ``folder`` is where the
+        files of tables are.
+        """
+        from situ.registry import open_registry
+
+        with open_registry(Path(folder), Settings(registry=url)) as registry:
+            deployment = registry.current if version is None else registry.at(version)
+        return cls.of(spark, deployment, folder)
+
+    @classmethod
+    def of(cls, spark: SparkSession, deployment: Deployment, folder: str | Path = ".") -> Project:
+        """A deployment that is at hand."""
+        made = cls.__new__(cls)
+        made._start(spark, deployment, Path(folder))
+        return made
+
+    def _start(self, spark: SparkSession, deployment: Deployment, folder: Path) -> None:
+        check_session(spark)
+        self._spark, self._folder = spark, folder
+        self._plan: Plan = compile_plan(deployment)
+        self._tables: dict[str, Table] = {}
+
+    @property
+    def deployment(self) -> Deployment:
+        """What is declared."""
+        return self._plan.deployment
+
+    # ── decode ──
+
+    def decode(
+        self,
+        frame: DataFrame,
+        type: str,
+        *,
+        context: str = ROOT,
+        value: str | None = None,
+        attributes: Mapping[str, str] | None = None,
+        id: str | None = None,
+        source: str | None = None,
+        time: str | None = None,
+        confidence: str | None = None,
+        client: str | None = None,
+        ad: str | None = None,
+        received: str | None = None,
+    ) -> DataFrame:
+        """The events of one type in a DataFrame, in the terms of a context.
+
+        They are CloudEvents in JSON, in the column ``value`` (a text or bytes, as Kafka has them); or else their
+        attributes are columns, and ``attributes`` says which are not called as they are, in Spark SQL. So do the other
+        arguments for the envelope: ``time``, ``source`` and ``id`` of columns, ``client``, ``ad`` and ``received`` of
+        both. A row that is no such event keeps its place, with a ``failure``.
+        """
+        kind = EventFrame(type=type, context=self._context(context))
+        column = DataColumn(self._event(type, kind.context), self._types_of(kind.context))
+        given = EnvelopeColumns(
+            id=id, source=source, time=time, confidence=confidence, client=client, ad=ad, received=received
+        )
+        if value is not None or (attributes is None and self._has_text(frame, column.struct)):
+            return decode_text(frame, self._terms(), kind, column, value or _VALUE, given)
+        return decode_columns(frame, kind, column, attributes or {}, given, self._plan.interpretation)
+
+    def _has_text(self, frame: DataFrame, struct: Struct) -> bool:
+        """Whether a DataFrame has events as text, where nobody says."""
+        found = next((each for each in frame.schema.fields if each.name == _VALUE), None)
+        is_text = found is not None and isinstance(found.dataType, StringType | BinaryType)
+        return is_text and struct.attribute(_VALUE) is None
+
+    # ── interpret ──
+
+    def interpret(self, frame: DataFrame, to: str = ROOT) -> DataFrame:
+        """The events of a DataFrame in the terms of another context; of root, if none is named."""
+        steps, terms = self.steps(frame, to), self._terms()
+        for step in steps:
+            frame = interpret_frame(frame, step, terms)
+        return frame
+
+    def steps(self, frame: DataFrame, to: str = ROOT) -> list[FrameStep]:
+        """What :meth:`interpret` would do, each with the form it runs in: ``catalyst`` or ``arrow``."""
+        kind, wanted = event_frame(frame, "interpret"), self._context(to)
+        found: list[FrameStep] = []
+        if kind.context not in (ROOT, wanted):
+            found.append(self._step(kind, kind.context, Direction.IN))
+            kind = found[-1].after
+        if wanted != kind.context:
+            found.append(self._step(kind, wanted, Direction.OUT))
+        return found
+
+    def _step(self, kind: EventFrame, context: str, direction: Direction) -> FrameStep:
+        way = self._plan.interpretation.converter(self._context(context), direction, kind.type)
+        if way is None:
+            if direction is Direction.IN:
+                raise SituError(no_way_in(kind.type, context))
+            known = sorted({each.target.name for each in self._ways(context)})
+            where = f" that context `{context}` has a way out of root for"
+            remedy = f"It has these: {', '.join(known) or 'none'}."
+            near = nearest(kind.type, known)
+            problem = NOT_IN_PROJECT(kind="event type", name=kind.type, where=where, nearest=near, remedy=remedy)
+            raise SituError(problem)
+        return frame_step(way.transformation, kind, ROOT if direction is Direction.IN else context)
+
+    def _ways(self, context: str) -> Iterable[Any]:
+        interpretation = self._plan.interpretation
+        for name in sorted(self.deployment.types.events):
+            way = interpretation.converter(context, Direction.OUT, name)
+            if way is not None:
+                yield way.transformation
+
+    # ── conditions ──
+
+    def matches(self, subscription: str, of: DataFrame | str | None = None) -> Column:
+        """Whether events, in root's terms, are what a subscription (``client/name``) asks for.
+
+        Where it asks for several types, ``of`` says which the DataFrame has: the DataFrame itself, or the name.
+        """
+        declared = self._subscription(subscription)
+        event = self._type_of(declared, of, "matches")
+        return sf.expr(matches_text(self._plan, declared, event))
+
+    def visible(self, to: str, of: DataFrame | str | None = None) -> Column:
+        """Whether events, in root's terms, are visible to a subscription (``client/name``), as the scopes are now.
+
+        Who published an event is its advertisement (``event.ad``), or the only one of its client for its type.
+        """
+        declared = self._subscription(to)
+        event = self._type_of(declared, of, "visible")
+        return sf.expr(visible_text(self._plan, declared.scopes, event))
+
+    def _type_of(self, subscription: Subscription, of: DataFrame | str | None, method: str) -> Struct:
+        if isinstance(of, str):
+            return self._event(of, ROOT)
+        if of is not None:
+            return self._event(event_frame(of, method).type, ROOT)
+        types = root_types(self._plan, subscription)
+        if len(types) != 1:
+            shown = ", ".join(f"`{each}`" for each in types)
+            first = types[0] if types else ""
+            problem = TYPE_NEEDED(
+                name=subscription.id, types=shown, method=method, argument=subscription.id, first=first
+            )
+            raise SituError(problem)
+        return self._event(types[0], ROOT)
+
+    # ── failures ──
+
+    def dead_letters(self, frame: DataFrame) -> DataFrame:
+        """The rows of a DataFrame that failed, each with everything that is wrong with it, as engines would say it."""
+        event_frame(frame, "dead_letters")
+        return dead_letters(frame, self._terms())
+
+    # ── names ──
+
+    def _subscription(self, id: str) -> Subscription:
+        return self._named("subscription", id, self.deployment.routed)
+
+    def _context(self, name: str) -> str:
+        contexts: Contexts = self._plan.interpretation.contexts
+        if contexts.get(name) is None:
+            raise self._unknown("context", name, contexts.by_id)
+        return name
+
+    def _types_of(self, context: str) -> Any:
+        found = self._plan.interpretation.contexts.get(context)
+        assert found is not None
+        return found.types
+
+    def _event(self, type: str, context: str) -> Struct:
+        types = self._types_of(context)
+        found: Struct | None = types.event(type)
+        if found is None:
+            where = "" if context == ROOT else f" in the context `{context}`"
+            raise self._unknown("event type", type, types.events, where)
+        return found
+
+    def _named(self, kind: str, name: str, known: Mapping[str, Any]) -> Any:
+        if name not in known:
+            raise self._unknown(kind, name, known)
+        return known[name]
+
+    def _unknown(self, kind: str, name: str, known: Collection[str], where: str = "") -> SituError:
+        shown = sorted(known)[:10]
+        remedy = f"It has {', '.join(f'`{each}`' for each in shown)}." if shown else f"It has no {kind} at all."
+        return SituError(
+            NOT_IN_PROJECT(kind=kind, name=name, where=where, nearest=nearest(name, known), remedy=remedy)
+        )
+
+    # ── what travels to workers ──
+
+    def _terms(self) -> ProjectTerms:
+        """The deployment with the tables that conversions look up in, as they are now."""
+        return ProjectTerms.of(self.deployment, self._read(self._plan.interpretation.keyed()))
+
+    def _read(self, keyed: Mapping[str, Collection[Keyed]]) -> Mapping[str, Table]:
+        """Tables, each read once."""
+        missing = {name: self.deployment.sources[name] for name in keyed if name not in self._tables}
+        if missing:
+            with open_tables(missing, self._folder, keyed={name: keyed[name] for name in missing}) as tables:
+                self._tables |= tables.snapshot
+        return {name: self._tables[name] for name in keyed}
