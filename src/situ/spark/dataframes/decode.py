@@ -57,7 +57,7 @@ from situ.spark.dataframes.frame import (
     failure_text,
     json_text,
     no_column,
-    others,
+    nullable,
     struct_type,
 )
 from situ.spark.dataframes.values import DataColumn, holds
@@ -267,7 +267,8 @@ def decode_columns(
     data = plan.put_together(schema, {name: _own(name) for name in attributes})
     envelope = _envelope(schema, kind, given)
     left = [spark_name(name) for name in frame.columns if name not in {*map(_own, attributes), EVENT, DATA, FAILURE}]
-    made = frame.selectExpr(*left, f"{envelope} AS {EVENT}", f"{data} AS {DATA}")
+    typed = nullable(data, spark_type(column.struct, column.types))
+    made = frame.selectExpr(*left, f"{nullable(envelope, ENVELOPE)} AS {EVENT}", f"{typed} AS {DATA}")
     ahead = interpretation.ahead.total_seconds()
     late = f"({EVENT}.time > coalesce({EVENT}.received, current_timestamp()) + make_dt_interval(0, 0, 0, {ahead!r}))"
     fails = f"coalesce({late} OR {EVENT}.time IS NULL OR {plan.fails(DATA)}, FALSE)"
@@ -317,10 +318,9 @@ def _envelope(schema: StructType, kind: EventFrame, given: EnvelopeColumns) -> s
         "ad": text("ad", "NULL"),
         "received": text("received", "NULL"),
         "context": spark_text(kind.context),
-        "extensions": "map()",
+        "extensions": "CAST(map() AS MAP<STRING, STRING>)",
     }
-    made = ", ".join(f"{spark_text(name)}, CAST({parts[name]} AS {type})" for name, type in ENVELOPE.items())
-    return f"named_struct({made})"
+    return f"named_struct({', '.join(f'{spark_text(name)}, {parts[name]}' for name in ENVELOPE)})"
 
 
 def _hashable(type: DataType) -> bool:

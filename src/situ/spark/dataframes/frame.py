@@ -148,8 +148,15 @@ def failure_text(*, stage: str, context: str, type: str, problem: Problem, origi
         "errors": f"array(named_struct({error}))",
         "original": original,
     }
-    made = ", ".join(f"{spark_text(name)}, CAST({parts[name]} AS {type})" for name, type in FAILURES.items())
-    return f"named_struct({made})"
+    return nullable(f"named_struct({', '.join(f'{spark_text(name)}, {parts[name]}' for name in FAILURES)})", FAILURES)
+
+
+def nullable(text: str, fields: Mapping[str, str] | str) -> str:
+    """A struct all of whose fields may be null, as Spark sees it: one that is null itself has none that are not.
+
+    Arrow refuses to hold a struct that is null and has a field that must not be.
+    """
+    return f"CAST({text} AS {fields if isinstance(fields, str) else struct_type(fields)})"
 
 
 def json_text(column: str) -> str:

@@ -8,7 +8,7 @@ other events runs nowhere here: rows of a DataFrame have no order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -41,6 +41,7 @@ from situ.spark.dataframes.frame import (
     EventFrame,
     failure_text,
     json_text,
+    nullable,
     others,
     read_frame,
     struct_type,
@@ -94,9 +95,12 @@ def _expression(way: Transformation) -> SparkExpression | None:
         return None
 
 
-def interpret_frame(frame: DataFrame, step: FrameStep, terms: ProjectTerms) -> DataFrame:
-    """The events of a DataFrame, converted; those that cannot be have a failure instead of data."""
-    made = _to_columns(frame, step) if step.sql is not None else _over_arrow(frame, step, terms)
+def interpret_frame(frame: DataFrame, step: FrameStep, terms: Callable[[], ProjectTerms]) -> DataFrame:
+    """The events of a DataFrame, converted; those that cannot be have a failure instead of data.
+
+    ``terms`` gives what workers need, where Python runs.
+    """
+    made = _to_columns(frame, step) if step.sql is not None else _over_arrow(frame, step, terms())
     return step.after.put_on(made)
 
 
@@ -137,7 +141,7 @@ def _to_columns(frame: DataFrame, step: FrameStep) -> DataFrame:
     )
     fails = f" WHEN {step.sql.fails} THEN {failure}" if step.sql.fails else ""
     checked = frame.selectExpr(*left, EVENT, DATA, f"CASE {_guard(step)}{fails} END AS {FAILURE}")
-    value = DATA if way.is_identity else step.sql.value
+    value = DATA if way.is_identity else nullable(step.sql.value, spark_type(way.target, way.targets))
     return checked.selectExpr(
         *left, f"{_envelope(step)} AS {EVENT}", f"CASE WHEN {FAILURE} IS NULL THEN {value} END AS {DATA}", FAILURE
     )

@@ -6,9 +6,9 @@ together. It holds no state beside the compiled deployment and the tables it has
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -16,7 +16,7 @@ from pyspark.sql.types import BinaryType, StringType
 
 from situ.contexts.model import ROOT, Direction
 from situ.contexts.table import Contexts
-from situ.lang.catalogue import NOT_IN_PROJECT, TYPE_NEEDED
+from situ.lang.catalogue import NO_EVENT_FRAME, NOT_IN_PROJECT, NOT_ON_DATAFRAMES, TYPE_NEEDED
 from situ.lang.problems import SituError, nearest
 from situ.lang.types.lookup import no_way_in
 from situ.lang.types.model import Struct
@@ -26,6 +26,7 @@ from situ.settings import Settings
 from situ.sources.table import Keyed, Table
 from situ.spark.dataframes.conditions import matches_text, root_types, visible_text
 from situ.spark.dataframes.decode import EnvelopeColumns, decode_columns, decode_text
+from situ.spark.dataframes.detect import DetectionTerms, blind_policies, detect_batch
 from situ.spark.dataframes.frame import EventFrame, check_session, event_frame
 from situ.spark.dataframes.interpret import FrameStep, dead_letters, frame_step, interpret_frame
 from situ.spark.dataframes.values import DataColumn
@@ -128,9 +129,8 @@ class Project:
 
     def interpret(self, frame: DataFrame, to: str = ROOT) -> DataFrame:
         """The events of a DataFrame in the terms of another context; of root, if none is named."""
-        steps, terms = self.steps(frame, to), self._terms()
-        for step in steps:
-            frame = interpret_frame(frame, step, terms)
+        for step in self.steps(frame, to):
+            frame = interpret_frame(frame, step, self._terms)
         return frame
 
     def steps(self, frame: DataFrame, to: str = ROOT) -> list[FrameStep]:
@@ -198,6 +198,68 @@ class Project:
             )
             raise SituError(problem)
         return self._event(types[0], ROOT)
+
+    # ── detect ──
+
+    def detect(
+        self,
+        frames: DataFrame | Sequence[DataFrame],
+        policies: Sequence[str] | None = None,
+        *,
+        clock: Literal["wall", "received"] = "wall",
+    ) -> DataFrame:
+        """What becomes of situations, by policies of the project; all that run, if none is named.
+
+        ``frames`` are events in root's terms, one DataFrame for each type that these policies listen to. A row tells
+        that a situation was opened, continued or closed, with its bindings and causes. In a batch no event is late. In
+        a stream time goes on with the clock on the wall; with ``clock="received"``, for records of the past, as
+        ``event.received`` says, and nothing is decided before a later event comes.
+        """
+        given = list(frames) if isinstance(frames, (list, tuple)) else [frames]
+        known = [(frame, event_frame(frame, "detect")) for frame in given]
+        names = tuple(dict.fromkeys(self.deployment.running if policies is None else policies))
+        for name in names:
+            self._named("policy", name, self.deployment.running)
+        for frame, kind in known:
+            if kind.context != ROOT:
+                reason = f"its events are in the terms of `{kind.context}`, and policies speak root's"
+                raise SituError(NO_EVENT_FRAME(method="detect", reason=reason))
+        self._check_listened(names, {kind.type for _, kind in known})
+        blind = blind_policies(self._plan, names)
+        seeing = tuple(name for name in names if name not in blind)
+        detecting = self._plan.detecting.only(seeing)
+        terms = DetectionTerms(
+            project=ProjectTerms.of(self.deployment, {}),
+            policies=seeing,
+            tables=self._read(detecting.tables.keyed),
+        )
+        streams = {frame.isStreaming for frame, _ in known}
+        if len(streams) > 1:
+            reason = "some of its DataFrames are streams and some are not"
+            raise SituError(NOT_ON_DATAFRAMES(what="`detect`", reason=reason, remedy="Read all of them as streams."))
+        if streams == {True}:
+            from situ.spark.dataframes.detect_stream import detect_stream
+
+            return detect_stream(known, terms, wall=clock == "wall")
+        return detect_batch(known, terms, self._partitions())
+
+    def _check_listened(self, policies: Iterable[str], given: Collection[str]) -> None:
+        """Without the events of one of its types a policy would take for absent what nobody has looked for."""
+        types = self.deployment.types
+        for name in policies:
+            for push in self._plan.detecting.watches[name].patience:
+                declared = types.event(self.deployment.push[push].event)
+                taken = {str(each) for each in types.subtypes(declared)} if declared is not None else set[str]()
+                if not taken & set(given):
+                    what = f"The policy `{name}`"
+                    reason = f"it listens to events of type `{declared}`, and no DataFrame has them"
+                    remedy = f"Give one for each type: `detect([…, {str(declared)[:1].lower()}…], policies=…)`."
+                    raise SituError(NOT_ON_DATAFRAMES(what=what, reason=reason, remedy=remedy))
+
+    def _partitions(self) -> int:
+        """In how many parts policies are worked, where they can be divided."""
+        found = self._spark.conf.get("spark.sql.shuffle.partitions", "")
+        return int(found) if found and found.isdecimal() and int(found) > 0 else 2
 
     # ── failures ──
 
