@@ -204,7 +204,7 @@ class TextReader:
         return [_claimed(row, clients[0], text or b"") for row, text in zip(rows, texts, strict=True)]
 
     def _one(self, text: bytes | None, client: str | None, received: int) -> Row | BadRow:
-        if text is None:
+        if not text:
             missing = NO_CLOUDEVENT(attribute="the text", reason="is missing", remedy="")
             return _bad(b"", errors_of([missing]), received)
         rows = self._decoder.decode(b"[\n%b\n]" % text, _origin(client, received))

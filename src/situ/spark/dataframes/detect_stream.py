@@ -112,7 +112,7 @@ def _detecting(terms: DetectionTerms, wall: bool) -> Callable[[Any, Any, Any], A
         if wall and policy.waits:
             state.setTimeoutDuration(_LOOK)
         if told:
-            yield situation_table(told, ready.detecting).to_pandas()
+            yield situation_table(told, ready.detecting).to_pandas(maps_as_pydicts="strict")
 
     return run
 
