@@ -18,7 +18,7 @@ from situ.lang.expr.runtime import FAILURES
 from situ.lang.types.arrow_schema import arrow_type
 from situ.model import Deployment
 from situ.spark.dataframes.frame import EventFrame
-from situ.spark.dataframes.worker import ENVELOPE, FAILURE
+from situ.spark.dataframes.worker import ENVELOPE
 from tests.integration.spark.test_expressions import FAILED, stored, without_nulls
 from tests.transformations import laid_out
 

@@ -294,7 +294,7 @@ TYPE_NEEDED = define(
     "N155",
     "type of the DataFrame needed",
     "`{name}` is about events of several types, {types}, and a DataFrame has one.",
-    "Say which: `{method}({argument!r}, of=df)` takes it from a DataFrame, `of=\"{first}\"` names it.",
+    'Say which: `{method}({argument!r}, of=df)` takes it from a DataFrame, `of="{first}"` names it.',
     name=str,
     types=str,
     method=str,

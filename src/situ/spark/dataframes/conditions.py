@@ -1,7 +1,7 @@
 """Conditions on events of one type as Spark SQL: what a subscription asks for, and what is visible to it.
 
 `matches_text` is the filter of a subscription, mediated if it is in the terms of a context. `visible_text` decides by
-scopes: for each set of tags that somebody publishes under, the decision between these tags and those of the subscription
+scopes: for each set of tags that somebody publishes under, the decision between these and the tags of the subscription
 (:mod:`situ.scopes.visibility_plan`), with the filters of scopes put in. Both are false for rows that are no events, are
 of another type, or are not in root's terms.
 """
@@ -225,9 +225,7 @@ def _filled(program: Iterable[Step]) -> Iterator[Step]:
 
 
 def _way(needed: int, parts: Iterable[int]) -> str:
-    words = ", ".join(
-        f"named_struct('at', {at}, 'mask', {mask}L)" for at, mask in enumerate(to_words(needed)) if mask
-    )
+    words = ", ".join(f"named_struct('at', {at}, 'mask', {mask}L)" for at, mask in enumerate(to_words(needed)) if mask)
     none = "CAST(array() AS ARRAY<STRUCT<at: INT, mask: BIGINT>>)"
     earlier = ", ".join(map(str, parts))
     return (

@@ -53,6 +53,7 @@ from situ.spark.dataframes.frame import (
     FAILURE,
     FAILURES,
     EventFrame,
+    arrow_function,
     column_type,
     failure_text,
     json_text,
@@ -105,11 +106,10 @@ def decode_text(
         DATA: spark_type(column.struct, column.types),
         FAILURE: struct_type(FAILURES),
     }
-    decode = sf.arrow_udf(_decoding(terms, kind), struct_type(parts)).asNondeterministic()
+    decode = arrow_function(_decoding(terms, kind), struct_type(parts))
     received = f"unix_micros(CAST({given.received} AS TIMESTAMP))" if given.received else "CAST(NULL AS BIGINT)"
     client = f"CAST({given.client} AS STRING)" if given.client else "CAST(NULL AS STRING)"
     made = decode(sf.expr(f"CAST({spark_name(value)} AS BINARY)"), sf.expr(received), sf.expr(client))
-    # A function that Spark takes for one that may answer anything is called once for a row, whoever reads the parts.
     whole = frame.withColumn(_DECODED, made)
     left = [spark_name(name) for name in frame.columns if name not in parts]
     return kind.put_on(whole.selectExpr(*left, *(f"{_DECODED}.{name} AS {name}" for name in parts)))
@@ -149,8 +149,10 @@ class TextReader:
         failures: list[Mapping[str, Any] | None] = []
         rows: list[Row | None] = []
         for each, text in zip(found, texts, strict=True):
-            refused = None if isinstance(each, Row) else failure_of_row(each, self._kind.context, self._kind.type)
-            if isinstance(each, Row) and each.type != self._kind.type:
+            refused: Mapping[str, Any] | None = None
+            if isinstance(each, BadRow):
+                refused = failure_of_row(each, self._kind.context, self._kind.type)
+            elif each.type != self._kind.type:
                 refused = self._of_another_type(each, text or b"")
             failures.append(refused)
             rows.append(each if isinstance(each, Row) else None)

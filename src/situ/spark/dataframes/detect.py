@@ -231,8 +231,7 @@ def _in_order(rows: Mapping[Leaf, pa.RecordBatch]) -> Iterator[tuple[Mapping[Lea
     begin = int(every[0])
     for end in (*dict.fromkeys(ends), int(every[-1]) + _FOREVER):
         some = {
-            leaf: batch.filter(pa.array((clocks[leaf] >= begin) & (clocks[leaf] < end)))
-            for leaf, batch in rows.items()
+            leaf: batch.filter(pa.array((clocks[leaf] >= begin) & (clocks[leaf] < end))) for leaf, batch in rows.items()
         }
         yield {leaf: batch for leaf, batch in some.items() if batch.num_rows}, end
         begin = end

@@ -5,18 +5,19 @@ Such a DataFrame has events of one type, in the terms of one context, in three c
 - ``event``, the envelope (:data:`ENVELOPE`);
 - ``data``, a struct in the layout of the type. Its metadata names type and context, which Spark carries through
   ``where``, ``select``, joins, streams and Parquet files;
-- ``failure``, null for events that are well. A row with a failure has no ``data``, and passes all later stages as it is.
+- ``failure``, null for events that are well. A row with a failure has no ``data``, and passes later stages as it is.
 
 Everything here is text of Spark SQL and methods that Spark Connect has as well: no context of Spark, no Java objects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import DataType, StructType
 
 from situ.contexts.model import ROOT
@@ -109,11 +110,6 @@ def check_session(spark: SparkSession) -> None:
         raise SituError(SESSION_UNFIT(setting=TIME_ZONE, found=found, needed="UTC"))
 
 
-def is_connect(spark: SparkSession) -> bool:
-    """Whether the session is one of Spark Connect."""
-    return type(spark).__module__.startswith("pyspark.sql.connect")
-
-
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Spark SQL over these columns.
 
@@ -123,6 +119,16 @@ def read_frame(node: Read) -> str:
     if node.variable == EVENT and node.path and node.path[0] not in _READ_AS_THEY_ARE:
         return f"try_element_at({EVENT}.extensions, {spark_text(node.path[0])})"
     return ".".join(spark_name(name) for name in (node.variable, *node.path))
+
+
+def arrow_function(run: Callable[..., Any], returns: str) -> Callable[..., Column]:
+    """A function over Arrow arrays, for columns.
+
+    Spark is told that it may answer anything: it then calls it once for a row, whoever reads the parts of its answer.
+    """
+    # The hints of the function say of which kind it is; what Spark declares asks for it once more, and then warns of it.
+    made = cast("Any", arrow_udf)(run, returns)
+    return cast("Callable[..., Column]", made.asNondeterministic())
 
 
 def others(frame: DataFrame) -> list[str]:

@@ -26,11 +26,13 @@ from situ.event.data_reader import read_envelope
 from situ.event.row import OUTBOUND, BadRow, Error, Row, errors_of
 from situ.lang.catalogue import EVENT_FAILED, NOT_ON_DATAFRAMES, OTHER_EVENT, ROW_FAILED
 from situ.lang.expr.emit.spark import SparkExpression, emit_spark
-from situ.lang.expr.overload import spark_name, spark_text
+from situ.lang.expr.overload import spark_text
 from situ.lang.expr.runtime import FAILURES as CONVERSION_FAILURES
 from situ.lang.problems import SituError
 from situ.lang.types.json_codec import decoder
 from situ.lang.types.layout import spark_type
+from situ.spark.dataframes import worker
+from situ.spark.dataframes.decode import explain_columns
 from situ.spark.dataframes.frame import (
     DATA,
     ENVELOPE,
@@ -39,6 +41,7 @@ from situ.spark.dataframes.frame import (
     FAILURE,
     FAILURES,
     EventFrame,
+    arrow_function,
     failure_text,
     json_text,
     nullable,
@@ -46,9 +49,7 @@ from situ.spark.dataframes.frame import (
     read_frame,
     struct_type,
 )
-from situ.spark.dataframes.decode import explain_columns
 from situ.spark.dataframes.values import DataColumn
-from situ.spark.dataframes import worker
 from situ.spark.dataframes.worker import ProjectTerms, event_rows, failure_array, failure_of_row, now
 from situ.stages.decode import STAGE as DECODE
 from situ.stages.interpret import STAGE, Interpretation
@@ -80,7 +81,7 @@ def frame_step(way: Transformation, before: EventFrame, context: str) -> FrameSt
     """How events take this way; :class:`SituError` with N156 if they cannot on a DataFrame."""
     if way.execution == "stateful":
         what = f"The conversion of `{way.source.name}` {way.direction.value} `{way.context}`"
-        remedy = "Let an engine convert these events, and read what a subscription gets of them: `format(\"situ\")`."
+        remedy = 'Let an engine convert these events, and read what a subscription gets of them: `format("situ")`.'
         raise SituError(NOT_ON_DATAFRAMES(what=what, reason="it remembers other events", remedy=remedy))
     after = EventFrame(type=way.target.name, context=context)
     return FrameStep(way=way, before=before, after=after, sql=_expression(way))
@@ -151,7 +152,7 @@ def _over_arrow(frame: DataFrame, step: FrameStep, terms: ProjectTerms) -> DataF
     """By the converters of engines, in a function over Arrow arrays."""
     way, left = step.way, others(frame)
     parts = {DATA: spark_type(way.target, way.targets), FAILURE: struct_type(FAILURES)}
-    convert = sf.arrow_udf(_converting(terms, step.before, step.after), struct_type(parts)).asNondeterministic()
+    convert = arrow_function(_converting(terms, step.before, step.after), struct_type(parts))
     checked = frame.selectExpr(*left, EVENT, DATA, f"CASE {_guard(step)} END AS {FAILURE}")
     given = sf.expr(f"CASE WHEN {FAILURE} IS NULL THEN {DATA} END")
     whole = checked.withColumn(_MADE, convert(sf.col(EVENT), given))
@@ -195,8 +196,8 @@ def convert_rows(
         said = before.context
     texts: list[bytes | None] = []
     failures: list[Mapping[str, Any] | None] = []
-    for row in rows:
-        made = next(found) if row is not None else None
+    for each in rows:
+        made = next(found) if each is not None else None
         texts.append(made.data if isinstance(made, Row) else None)
         failures.append(failure_of_row(made, said, before.type) if isinstance(made, BadRow) else None)
     return texts, failures
@@ -222,7 +223,7 @@ def _out_of_root(interpretation: Interpretation, rows: Sequence[Row], context: s
 
 def dead_letters(frame: DataFrame, terms: ProjectTerms) -> DataFrame:
     """The rows that failed: the columns of the user, the envelope, and a column for each field of the failure."""
-    explain = sf.arrow_udf(_explaining(terms), ERRORS).asNondeterministic()
+    explain = arrow_function(_explaining(terms), ERRORS)
     bad = frame.where(f"{FAILURE} IS NOT NULL").withColumn(_MADE, explain(sf.col(EVENT), sf.col(FAILURE)))
     fields = (f"{_MADE} AS errors" if name == "errors" else f"{FAILURE}.{name} AS {name}" for name in FAILURES)
     return bad.selectExpr(*others(frame), EVENT, *fields)
@@ -277,4 +278,3 @@ def _faults(converter: Converter, row: Row, column: DataColumn, original: str) -
     except CONVERSION_FAILURES:
         return errors_of(converter.faults(read_envelope(row), value))
     return ()
-

@@ -23,6 +23,7 @@ from situ.lang.types.model import Struct
 from situ.model import Deployment
 from situ.routing.model import Subscription
 from situ.settings import Settings
+from situ.settings.kinds import plain
 from situ.sources.table import Keyed, Table
 from situ.spark.dataframes.conditions import matches_text, root_types, visible_text
 from situ.spark.dataframes.decode import EnvelopeColumns, decode_columns, decode_text
@@ -63,8 +64,8 @@ class Project:
         """
         from situ.registry import open_registry
 
-        with open_registry(Path(folder), Settings(registry=url)) as registry:
-            deployment = registry.current if version is None else registry.at(version)
+        with open_registry(Path(folder), Settings(registry=plain(url))) as registry:
+            deployment = registry.current() if version is None else registry.at(version)
         return cls.of(spark, deployment, folder)
 
     @classmethod
@@ -215,12 +216,12 @@ class Project:
         a stream time goes on with the clock on the wall; with ``clock="received"``, for records of the past, as
         ``event.received`` says, and nothing is decided before a later event comes.
         """
-        given = list(frames) if isinstance(frames, (list, tuple)) else [frames]
+        given: list[DataFrame] = list(frames) if isinstance(frames, Sequence) else [frames]
         known = [(frame, event_frame(frame, "detect")) for frame in given]
         names = tuple(dict.fromkeys(self.deployment.running if policies is None else policies))
         for name in names:
             self._named("policy", name, self.deployment.running)
-        for frame, kind in known:
+        for _, kind in known:
             if kind.context != ROOT:
                 reason = f"its events are in the terms of `{kind.context}`, and policies speak root's"
                 raise SituError(NO_EVENT_FRAME(method="detect", reason=reason))
@@ -271,7 +272,8 @@ class Project:
     # ── names ──
 
     def _subscription(self, id: str) -> Subscription:
-        return self._named("subscription", id, self.deployment.routed)
+        found: Subscription = self._named("subscription", id, self.deployment.routed)
+        return found
 
     def _context(self, name: str) -> str:
         contexts: Contexts = self._plan.interpretation.contexts
@@ -300,9 +302,7 @@ class Project:
     def _unknown(self, kind: str, name: str, known: Collection[str], where: str = "") -> SituError:
         shown = sorted(known)[:10]
         remedy = f"It has {', '.join(f'`{each}`' for each in shown)}." if shown else f"It has no {kind} at all."
-        return SituError(
-            NOT_IN_PROJECT(kind=kind, name=name, where=where, nearest=nearest(name, known), remedy=remedy)
-        )
+        return SituError(NOT_IN_PROJECT(kind=kind, name=name, where=where, nearest=nearest(name, known), remedy=remedy))
 
     # ── what travels to workers ──
 

@@ -149,7 +149,9 @@ class _Value(_Relayout):
 
 def holds(column: Column, attribute: Attribute) -> bool:
     """Whether the column has the values of this attribute, as a type or one of its subtypes declares it."""
-    return column.attribute == attribute.name and column.unit == attribute.unit and is_subtype(attribute.type, column.type)
+    return (
+        column.attribute == attribute.name and column.unit == attribute.unit and is_subtype(attribute.type, column.type)
+    )
 
 
 def _micros(value: dt.timedelta) -> int:

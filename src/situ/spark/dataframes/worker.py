@@ -23,7 +23,6 @@ from situ.event.data_reader import read_extensions
 from situ.event.row import BadRow, Error, Row
 from situ.model import Deployment
 from situ.sources.table import Table
-from situ.spark.dataframes.values import DataColumn
 from situ.stages.plan import Plan, compile_plan
 
 _INSTANT = pa.timestamp("us", tz="UTC")
@@ -175,9 +174,7 @@ def failure_of_row(bad: BadRow, context: str, type: str) -> dict[str, Any]:
     return failure(bad.stage, context, type, bad.errors, bad.original.decode(errors="replace"))
 
 
-def failure(
-    stage: str, context: str, type: str, errors: Iterable[Error], original: str | None
-) -> dict[str, Any]:
+def failure(stage: str, context: str, type: str, errors: Iterable[Error], original: str | None) -> dict[str, Any]:
     return {
         "stage": stage,
         "context": context,
@@ -186,9 +183,3 @@ def failure(
         "original": original,
     }
 
-
-def data_column(types_of: Any, type: str) -> DataColumn:
-    """The column ``data`` of a type among these types."""
-    struct = types_of.event(type)
-    assert struct is not None, "the driver has looked it up"
-    return DataColumn(struct, types_of)

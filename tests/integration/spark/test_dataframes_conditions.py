@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from situ.event.row import Row
 from situ.lang.problems import SituError
 from situ.lang.types.arrow_schema import arrow_type
 from situ.model import Deployment
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     from situ.spark import Project
 
-EXAMPLE = Path(__file__).parents[4] / "examples" / "smart-building"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "smart-building"
 
 
 # ── scopes: what the three rules say ──────────────────────────────────────────────────────────────
@@ -168,7 +167,14 @@ def wanted(plan: Plan, rows: Sequence[dict[str, Any]], subscription: str) -> tup
     return matched, seen
 
 
-SUBSCRIPTIONS = ("desk/arrivals", "us-desk/lobby", "security/at-racks", "control-room/all", "aurora/all", "cleaners/all")
+SUBSCRIPTIONS = (
+    "desk/arrivals",
+    "us-desk/lobby",
+    "security/at-racks",
+    "control-room/all",
+    "aurora/all",
+    "cleaners/all",
+)
 
 
 def test_every_subscription_gets_what_engines_give_it(spark: SparkSession, tmp_path: Path) -> None:
@@ -195,7 +201,11 @@ def test_every_subscription_gets_what_engines_give_it(spark: SparkSession, tmp_p
     def chosen(frame: DataFrame) -> DataFrame:
         return frame.select(
             "n",
-            *(column.alias(f"{name}:{kind}") for name, both in asked.items() for kind, column in zip("mv", both)),
+            *(
+                column.alias(f"{name}:{kind}")
+                for name, both in asked.items()
+                for kind, column in zip("mv", both, strict=True)
+            ),
         )
 
     root.write.parquet(str(tmp_path / "given"))
@@ -271,7 +281,9 @@ def test_filters_that_only_python_can_decide_are_refused(spark: SparkSession, tm
             """,
         "clients/c.yaml": """\
             clients:
-              desk: {context: named, subscriptions: {ada: {types: [Heard], where: "who = 'Ada'"}, all: {types: [Heard]}}}
+              desk:
+                context: named
+                subscriptions: {ada: {types: [Heard], where: "who = 'Ada'"}, all: {types: [Heard]}}
             """,
     }
     checked = check_folder(write(tmp_path, files))

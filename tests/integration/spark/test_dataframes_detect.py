@@ -7,6 +7,7 @@ import json
 import os
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from situ.spark import Project
 
-EXAMPLES = Path(__file__).parents[4] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 SECOND, HOUR = 1_000_000, 3_600_000_000
 START = 1_793_521_800 * SECOND
 PROJECT = {
@@ -103,6 +104,10 @@ def found_in(rows: Told) -> set[FoundSituation]:
     }
 
 
+def unnamed(found: Iterable[FoundSituation]) -> set[FoundSituation]:
+    return {replace(each, id="") for each in found}
+
+
 def _micros(time: dt.datetime) -> int:
     return (time - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
 
@@ -150,7 +155,7 @@ def test_the_examples_own_tests_of_policies(spark: SparkSession) -> None:
         project = Project(spark, EXAMPLES / name)
         for tested in run_tests(opened, find_tests(opened, ())):
             test = tested.test
-            if test is None or tested.outcome is None or tested.outcome.late or test.clock is not None:
+            if test is None or tested.tried is None or tested.tried.late or test.clock is not None:
                 continue
             types = sorted({each.type for each in test.events})
             for type in types:
@@ -164,7 +169,8 @@ def test_the_examples_own_tests_of_policies(spark: SparkSession) -> None:
                 for type in types
             ]
             rows = collected(project.detect(frames, policies=test.policies))
-            assert found_in(rows) == set(tested.outcome.found), tested
+            # Who publishes is a part of the id; there are scopes, and so a test that is nobody sees nothing.
+            assert unnamed(found_in(rows)) == unnamed(tested.tried.found), tested
             judged += 1
     assert judged >= 3
 
@@ -271,7 +277,9 @@ class Stream:
         file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
         os.utime(file, (self._files, self._files))
 
-    def run(self, project: Project, types: Sequence[str], policies: Sequence[str] | None, clock: Any = "received") -> Told:
+    def run(
+        self, project: Project, types: Sequence[str], policies: Sequence[str] | None, clock: Any = "received"
+    ) -> Told:
         read = self._spark.readStream.schema("value string, came timestamp").option("maxFilesPerTrigger", "1")
         given = read.json(str(self._folder / "given"))
         frames = [

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from situ.spark import Project
 
-EXAMPLE = Path(__file__).parents[4] / "examples" / "smart-building"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "smart-building"
 NOW = dt.datetime(2026, 11, 1, 8, 30, tzinfo=dt.UTC)
 FILES = {
     "situ.yaml": "name: all\ndefaults: {extra: reject}\n",
@@ -208,7 +208,8 @@ def test_columns_become_events(spark: SparkSession, tmp_path: Path) -> None:
         ("inner", True, 7, 1.5, [(1.0, None), None], "gate/4", 0),
         ("future", True, 7, 1.5, [(1.0, 2.0)], "gate/4", 5_000),
     ]
-    schema = "text string, FLAG boolean, small smallint, r float, places array<struct<x: float, y: double>>, source string, days int"
+    schema = "text string, FLAG boolean, small smallint, r float, places array<struct<x: float, y: double>>"
+    schema += ", source string, days int"
     table = spark.createDataFrame(rows, schema)
     decoded = every.decode(
         table,
@@ -294,7 +295,9 @@ def test_what_the_project_or_the_dataframe_lacks_is_said(spark: SparkSession, tm
         assert refused.value.code.startswith(code), refused.value
         assert hint in refused.value.hint, refused.value.hint
     with pytest.raises(SituError) as refused:
-        Project(spark, write(tmp_path / "wrong", {"situ.yaml": "name: wrong\n", "types/t.yaml": "events: {A: {x: ints}}\n"}))
+        Project(
+            spark, write(tmp_path / "wrong", {"situ.yaml": "name: wrong\n", "types/t.yaml": "events: {A: {x: ints}}\n"})
+        )
     assert refused.value.code.startswith("INT")
     with pytest.raises(SituError, match="P101"):
         Project(spark, tmp_path / "nowhere")

@@ -27,7 +27,6 @@ from tests.buckets import pushes
 from tests.situations import Case, batches, generate, observation_batches
 from tests.volume import cases
 
-
 _LONG = timedelta(hours=1)
 
 
