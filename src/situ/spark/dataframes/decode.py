@@ -34,8 +34,9 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from situ.event.instants import instant_at
-from situ.event.row import BadRow, Error, Origin, Row, errors_of
+from situ.event.data_reader import read_extensions
+from situ.event.instants import instant_at, print_instant
+from situ.event.row import BadRow, Error, Origin, Row, errors_of, print_percent
 from situ.lang.catalogue import COLUMN_UNFIT, FROM_THE_FUTURE, NO_CLOUDEVENT, OTHER_EVENT, ROW_FAILED
 from situ.lang.expr.emit.spark import spark_literal
 from situ.lang.expr.overload import spark_name, spark_text
@@ -59,14 +60,23 @@ from situ.spark.dataframes.frame import (
     json_text,
     no_column,
     nullable,
+    others,
     struct_type,
 )
 from situ.spark.dataframes.values import DataColumn, holds
-from situ.spark.dataframes.worker import ProjectTerms, envelope_array, failure, failure_array, failure_of_row, now
+from situ.spark.dataframes.worker import (
+    ProjectTerms,
+    envelope_array,
+    event_rows,
+    failure,
+    failure_array,
+    failure_of_row,
+    now,
+)
 from situ.stages.decode import STAGE, EventDecoder
 from situ.stages.interpret import Interpretation
 
-_DECODED = "_situ_decoded"
+_DECODED, _ENCODED, _VALUE = "_situ_decoded", "_situ_encoded", "value"
 _TOGETHER = 500
 """Events that are decoded as one message: those of a batch mostly are alike, and all in order."""
 _ANYBODY = "~"
@@ -244,6 +254,39 @@ def _claimed(row: Row | BadRow, client: str | None, text: bytes) -> Row | BadRow
         row.source = row.source.removeprefix(f"{_ANYBODY}/")
         row.client = row.source.partition("/")[0]
     return row
+
+
+def encode_frame(frame: DataFrame, kind: EventFrame, terms: ProjectTerms) -> DataFrame:
+    """The way back: a column of texts, with the columns of the user but what it replaces."""
+    left = [name for name in others(frame) if name != spark_name(_VALUE)]
+    made = arrow_function(_encoding(terms, kind), "STRING")(sf.col(EVENT), sf.col(DATA))
+    good = frame.where(f"{FAILURE} IS NULL AND {DATA} IS NOT NULL")
+    return good.withColumn(_ENCODED, made).selectExpr(*left, f"{_ENCODED} AS {_VALUE}")
+
+
+def _encoding(terms: ProjectTerms, kind: EventFrame) -> Any:
+    def run(events: pa.Array, data: pa.Array) -> pa.Array:
+        context = terms.plan().interpretation.contexts.get(kind.context)
+        struct = None if context is None else context.types.event(kind.type)
+        assert context is not None, "the driver has looked it up"
+        assert struct is not None, "the driver has looked it up"
+        texts = DataColumn(struct, context.types).texts(data)
+        rows = event_rows(events, texts, now())
+        return pa.array([None if row is None else _cloud_event(row) for row in rows], pa.string())
+
+    return run
+
+
+def _cloud_event(row: Row) -> str:
+    """An event as its producer would send it: without what Situ writes on events."""
+    members: dict[str, Any] = {"specversion": "1.0", "id": row.id, "source": row.source, "type": row.type}
+    members["time"] = print_instant(row.time)
+    if row.confidence is not None:
+        members["confidence"] = print_percent(row.confidence)
+    if row.ad:
+        members["situad"] = row.ad
+    members |= read_extensions(row)
+    return msgspec.json.encode({**members, "data": msgspec.Raw(row.data)}).decode()
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -126,7 +126,7 @@ def arrow_function(run: Callable[..., Any], returns: str) -> Callable[..., Colum
 
     Spark is told that it may answer anything: it then calls it once for a row, whoever reads the parts of its answer.
     """
-    # The hints of the function say of which kind it is; what Spark declares asks for it once more, and then warns of it.
+    # The hints of the function say of which kind it is. Spark's types ask for it once more, and Spark then warns of it.
     made = cast("Any", arrow_udf)(run, returns)
     return cast("Callable[..., Column]", made.asNondeterministic())
 

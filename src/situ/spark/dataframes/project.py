@@ -26,10 +26,11 @@ from situ.settings import Settings
 from situ.settings.kinds import plain
 from situ.sources.table import Keyed, Table
 from situ.spark.dataframes.conditions import matches_text, root_types, visible_text
-from situ.spark.dataframes.decode import EnvelopeColumns, decode_columns, decode_text
+from situ.spark.dataframes.decode import EnvelopeColumns, decode_columns, decode_text, encode_frame
 from situ.spark.dataframes.detect import DetectionTerms, blind_policies, detect_batch
 from situ.spark.dataframes.frame import EventFrame, check_session, event_frame
 from situ.spark.dataframes.interpret import FrameStep, dead_letters, frame_step, interpret_frame
+from situ.spark.dataframes.source import SituSource
 from situ.spark.dataframes.values import DataColumn
 from situ.spark.dataframes.worker import ProjectTerms
 from situ.stages.plan import Plan, compile_plan
@@ -80,6 +81,7 @@ class Project:
         self._spark, self._folder = spark, folder
         self._plan: Plan = compile_plan(deployment)
         self._tables: dict[str, Table] = {}
+        spark.dataSource.register(SituSource)
 
     @property
     def deployment(self) -> Deployment:
@@ -125,6 +127,10 @@ class Project:
         found = next((each for each in frame.schema.fields if each.name == _VALUE), None)
         is_text = found is not None and isinstance(found.dataType, StringType | BinaryType)
         return is_text and struct.attribute(_VALUE) is None
+
+    def encode(self, frame: DataFrame) -> DataFrame:
+        """The events of a DataFrame as CloudEvents in JSON, in a column ``value``; rows that failed are left out."""
+        return encode_frame(frame, event_frame(frame, "encode"), self._terms())
 
     # ── interpret ──
 

@@ -182,4 +182,3 @@ def failure(stage: str, context: str, type: str, errors: Iterable[Error], origin
         "errors": [dict(zip(("code", "path", "message", "hint"), each, strict=True)) for each in errors],
         "original": original,
     }
-
