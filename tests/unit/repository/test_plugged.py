@@ -47,6 +47,8 @@ CALLED_BY_LIBRARIES = {
     "initialOffset",
     "getDefaultReadLimit",
     "latestOffset",
+    "prepareForTriggerAvailableNow",
+    "streamWriter",
     # types of SQLAlchemy, dumpers of YAML
     "process_bind_param",
     "process_result_value",

@@ -19,13 +19,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from situ.contexts.model import ROOT, Direction
-from situ.contexts.transform.columns import in_columns
+from situ.contexts.transform.columns import spark_expression
 from situ.contexts.transform.converter import Converter
 from situ.contexts.transform.transformation import Transformation
 from situ.event.data_reader import read_envelope
 from situ.event.row import OUTBOUND, BadRow, Error, Row, errors_of
 from situ.lang.catalogue import EVENT_FAILED, NOT_ON_DATAFRAMES, OTHER_EVENT, ROW_FAILED
-from situ.lang.expr.emit.spark import SparkExpression, emit_spark
+from situ.lang.expr.emit.spark import SparkExpression
 from situ.lang.expr.overload import spark_text
 from situ.lang.expr.runtime import FAILURES as CONVERSION_FAILURES
 from situ.lang.problems import SituError
@@ -84,16 +84,7 @@ def frame_step(way: Transformation, before: EventFrame, context: str) -> FrameSt
         remedy = 'Let an engine convert these events, and read what a subscription gets of them: `format("situ")`.'
         raise SituError(NOT_ON_DATAFRAMES(what=what, reason="it remembers other events", remedy=remedy))
     after = EventFrame(type=way.target.name, context=context)
-    return FrameStep(way=way, before=before, after=after, sql=_expression(way))
-
-
-def _expression(way: Transformation) -> SparkExpression | None:
-    if way.externals:
-        return None
-    try:
-        return emit_spark(in_columns(way), read_frame)
-    except SituError:  # more than Spark can take
-        return None
+    return FrameStep(way=way, before=before, after=after, sql=spark_expression(way, read_frame))
 
 
 def interpret_frame(frame: DataFrame, step: FrameStep, terms: Callable[[], ProjectTerms]) -> DataFrame:

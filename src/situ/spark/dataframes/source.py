@@ -27,7 +27,7 @@ from pyspark.sql.datasource import (
     InputPartition,
     WriterCommitMessage,
 )
-from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import BinaryType, StringType, StructType
 
 from situ.lang.catalogue import NOT_IN_PROJECT, NOT_ON_DATAFRAMES, SOURCE_OPTION
@@ -285,11 +285,13 @@ class LogReader(DataSourceReader):
         return self._log.read(partition)
 
 
-class LogStreamReader(DataSourceStreamReader):
+class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The log as it grows. An offset is the next message, and the version in force when the batch was planned."""
 
     def __init__(self, log: SubscriptionLog) -> None:
         self._log = log
+        self._until: int | None = None
+        """Where a query ends that wants only what is there when it begins."""
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         first, end = self._log.ends
@@ -298,10 +300,14 @@ class LogStreamReader(DataSourceStreamReader):
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         return ReadMaxRows(self._log.most)
 
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        _, self._until = self._log.ends
+
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: ARG002, N802
         from situ.spark.plans import current_version
 
         first, end = self._log.ends
+        end = end if self._until is None else min(end, self._until)
         begin = max(start["next"], first)
         if end <= begin:
             return start
