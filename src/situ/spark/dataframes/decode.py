@@ -37,7 +37,7 @@ from pyspark.sql.types import (
 from situ.event.data_reader import read_extensions
 from situ.event.instants import instant_at, print_instant
 from situ.event.row import BadRow, Error, Origin, Row, errors_of, print_percent
-from situ.lang.catalogue import COLUMN_UNFIT, FROM_THE_FUTURE, NO_CLOUDEVENT, OTHER_EVENT, ROW_FAILED
+from situ.lang.catalogue import COLUMN_UNFIT, FROM_THE_FUTURE, NO_CLOUDEVENT, NOT_ON_DATAFRAMES, OTHER_EVENT, ROW_FAILED
 from situ.lang.expr.emit.spark import spark_literal
 from situ.lang.expr.overload import spark_name, spark_text
 from situ.lang.problems import SituError
@@ -47,12 +47,12 @@ from situ.lang.types.layout import Column, columns, spark_type
 from situ.lang.types.model import DOUBLE, Attribute, ListOf, Struct, Type, plain
 from situ.lang.types.scalars import print_duration, print_timestamp
 from situ.lang.types.table import Types
+from situ.spark.dataframes import worker
 from situ.spark.dataframes.frame import (
     DATA,
     ENVELOPE,
     EVENT,
     FAILURE,
-    FAILURES,
     EventFrame,
     arrow_function,
     column_type,
@@ -60,8 +60,8 @@ from situ.spark.dataframes.frame import (
     json_text,
     no_column,
     nullable,
-    others,
-    struct_type,
+    schema_of,
+    without,
 )
 from situ.spark.dataframes.values import DataColumn, holds
 from situ.spark.dataframes.worker import (
@@ -105,24 +105,27 @@ def decode_text(
     frame: DataFrame, terms: ProjectTerms, kind: EventFrame, column: DataColumn, value: str, given: EnvelopeColumns
 ) -> DataFrame:
     """The events in a column of texts, each a CloudEvent in JSON."""
-    found = column_type(frame.schema, value, "which has the text of events", "Name it with `value=`.")
+    _check_text(frame, value)
+    parts = {EVENT: worker.ENVELOPE, DATA: column.arrow, FAILURE: worker.FAILURE}
+    decode = arrow_function(_decoding(terms, kind), pa.struct(list(parts.items())))
+    received = f"unix_micros(CAST({given.received} AS TIMESTAMP))" if given.received else "CAST(NULL AS BIGINT)"
+    client = f"CAST({given.client} AS STRING)" if given.client else "CAST(NULL AS STRING)"
+    made = decode(sf.expr(f"CAST({spark_name(value)} AS BINARY)"), sf.expr(received), sf.expr(client))
+    whole = without(frame, (name for name in parts if name != value)).select("*", made.alias(_DECODED))
+    left = f"* EXCEPT ({_DECODED}{f', {spark_name(value)}' if value in parts else ''})"
+    return kind.put_on(whole.selectExpr(left, *(f"{_DECODED}.{name} AS {name}" for name in parts)))
+
+
+def _check_text(frame: DataFrame, value: str) -> None:
+    schema = schema_of(frame)
+    if schema is None:
+        return  # Spark says what is wrong when it analyses the query
+    found = column_type(schema, value, "which has the text of events", "Name it with `value=`.")
     if not isinstance(found, StringType | BinaryType):
         wanted = "the text of events"
         raise SituError(
             COLUMN_UNFIT(column=value, found=found.simpleString(), wanted=wanted, expected="string or binary")
         )
-    parts = {
-        EVENT: struct_type(ENVELOPE),
-        DATA: spark_type(column.struct, column.types),
-        FAILURE: struct_type(FAILURES),
-    }
-    decode = arrow_function(_decoding(terms, kind), struct_type(parts))
-    received = f"unix_micros(CAST({given.received} AS TIMESTAMP))" if given.received else "CAST(NULL AS BIGINT)"
-    client = f"CAST({given.client} AS STRING)" if given.client else "CAST(NULL AS STRING)"
-    made = decode(sf.expr(f"CAST({spark_name(value)} AS BINARY)"), sf.expr(received), sf.expr(client))
-    whole = frame.withColumn(_DECODED, made)
-    left = [spark_name(name) for name in frame.columns if name not in parts]
-    return kind.put_on(whole.selectExpr(*left, *(f"{_DECODED}.{name} AS {name}" for name in parts)))
 
 
 def _decoding(terms: ProjectTerms, kind: EventFrame) -> Any:
@@ -258,10 +261,10 @@ def _claimed(row: Row | BadRow, client: str | None, text: bytes) -> Row | BadRow
 
 def encode_frame(frame: DataFrame, kind: EventFrame, terms: ProjectTerms) -> DataFrame:
     """The way back: a column of texts, with the columns of the user but what it replaces."""
-    left = [name for name in others(frame) if name != spark_name(_VALUE)]
-    made = arrow_function(_encoding(terms, kind), "STRING")(sf.col(EVENT), sf.col(DATA))
-    good = frame.where(f"{FAILURE} IS NULL AND {DATA} IS NOT NULL")
-    return good.withColumn(_ENCODED, made).selectExpr(*left, f"{_ENCODED} AS {_VALUE}")
+    made = arrow_function(_encoding(terms, kind), pa.string())(sf.col(EVENT), sf.col(DATA))
+    good = without(frame, [_VALUE]).where(f"{FAILURE} IS NULL AND {DATA} IS NOT NULL")
+    left = f"* EXCEPT ({EVENT}, {DATA}, {FAILURE}, {_ENCODED})"
+    return good.select("*", made.alias(_ENCODED)).selectExpr(left, f"{_ENCODED} AS {_VALUE}")
 
 
 def _encoding(terms: ProjectTerms, kind: EventFrame) -> Any:
@@ -308,10 +311,14 @@ def decode_columns(
             known = [each.name for each in column.struct.attributes]
             raise SituError(no_column(name, known, f"which `attributes` says is one of `{kind.type}`"))
         frame = frame.withColumn(_own(name), sf.expr(text))
-    schema = frame.schema
+    schema = schema_of(frame)
+    if schema is None:
+        remedy = "Call it outside of the function, and let the function return what it gives."
+        reason = "a query function of a pipeline may not look at columns"
+        raise SituError(NOT_ON_DATAFRAMES(what="`decode` of columns", reason=reason, remedy=remedy))
     data = plan.put_together(schema, {name: _own(name) for name in attributes})
     envelope = _envelope(schema, kind, given)
-    left = [spark_name(name) for name in frame.columns if name not in {*map(_own, attributes), EVENT, DATA, FAILURE}]
+    left = [spark_name(name) for name in schema.names if name not in {*map(_own, attributes), EVENT, DATA, FAILURE}]
     typed = nullable(data, spark_type(column.struct, column.types))
     made = frame.selectExpr(*left, f"{nullable(envelope, ENVELOPE)} AS {EVENT}", f"{typed} AS {DATA}")
     ahead = interpretation.ahead.total_seconds()

@@ -16,8 +16,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
 from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, StructType
 
 from situ.contexts.model import ROOT
@@ -27,6 +31,8 @@ from situ.lang.expr.tree import Read
 from situ.lang.problems import Problem, SituError, nearest
 
 EVENT, DATA, FAILURE = "event", "data", "failure"
+OTHERS = f"* EXCEPT ({EVENT}, {DATA}, {FAILURE})"
+"""The columns of the user, to select: to list them, Spark would have to analyse the query."""
 METADATA = "situ"
 """The key of what is known of a DataFrame in the metadata of its column ``data``."""
 
@@ -75,12 +81,43 @@ class EventFrame:
         return {METADATA: {"type": self.type, "context": self.context}}
 
     def put_on(self, frame: DataFrame) -> DataFrame:
-        return frame.withMetadata(DATA, self.as_metadata())
+        """The DataFrame that says so; the object itself does, too, which can be asked where no query is analysed."""
+        # Not `withMetadata`, nor `withColumn` and `drop` elsewhere: over Spark Connect these analyse the query at once.
+        data = sf.col(DATA).alias(DATA, metadata=self.as_metadata())
+        made = frame.select(sf.expr(OTHERS), sf.col(EVENT), data, sf.col(FAILURE))
+        setattr(made, _KNOWN, self)
+        return made
+
+
+_KNOWN = "_situ_events"
+_NO_ANALYSIS = "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION"
+
+
+def schema_of(frame: DataFrame) -> StructType | None:
+    """The schema; None inside a query function of a declarative pipeline, where nothing may be analysed."""
+    try:
+        return frame.schema
+    except PySparkException as error:
+        if error.getCondition() != _NO_ANALYSIS:
+            raise
+        return None
+
+
+def without(frame: DataFrame, names: Iterable[str]) -> DataFrame:
+    """Without columns that would be in the way; where nobody can look, they are not expected."""
+    schema = schema_of(frame)
+    return frame if schema is None else frame.drop(*(name for name in names if name in schema.names))
 
 
 def event_frame(frame: DataFrame, method: str) -> EventFrame:
     """What this DataFrame has; :class:`SituError` with N151 if it is none of events."""
-    schema = frame.schema
+    known = frame.__dict__.get(_KNOWN)
+    if isinstance(known, EventFrame):
+        return known
+    schema = schema_of(frame)
+    if schema is None:
+        reason = "inside a query function of a pipeline only what `decode` and `interpret` give there is known"
+        raise SituError(NO_EVENT_FRAME(method=method, reason=reason))
     for name in (EVENT, DATA, FAILURE):
         if name not in schema.names:
             raise SituError(NO_EVENT_FRAME(method=method, reason=f"it has no column `{name}`"))
@@ -121,19 +158,14 @@ def read_frame(node: Read) -> str:
     return ".".join(spark_name(name) for name in (node.variable, *node.path))
 
 
-def arrow_function(run: Callable[..., Any], returns: str) -> Callable[..., Column]:
-    """A function over Arrow arrays, for columns.
+def arrow_function(run: Callable[..., Any], returns: pa.DataType) -> Callable[..., Column]:
+    """A function over Arrow arrays, for columns; to read a type as text, Spark would have to be asked.
 
     Spark is told that it may answer anything: it then calls it once for a row, whoever reads the parts of its answer.
     """
     # The hints of the function say of which kind it is. Spark's types ask for it once more, and Spark then warns of it.
-    made = cast("Any", arrow_udf)(run, returns)
+    made = cast("Any", arrow_udf)(run, from_arrow_type(returns))
     return cast("Callable[..., Column]", made.asNondeterministic())
-
-
-def others(frame: DataFrame) -> list[str]:
-    """The columns of the user, as texts to select."""
-    return [spark_name(name) for name in frame.columns if name not in (EVENT, DATA, FAILURE)]
 
 
 def failure_text(*, stage: str, context: str, type: str, problem: Problem, original: str) -> str:

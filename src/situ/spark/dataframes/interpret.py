@@ -29,6 +29,7 @@ from situ.lang.expr.emit.spark import SparkExpression
 from situ.lang.expr.overload import spark_text
 from situ.lang.expr.runtime import FAILURES as CONVERSION_FAILURES
 from situ.lang.problems import SituError
+from situ.lang.types.arrow_schema import arrow_type
 from situ.lang.types.json_codec import decoder
 from situ.lang.types.layout import spark_type
 from situ.spark.dataframes import worker
@@ -36,18 +37,17 @@ from situ.spark.dataframes.decode import explain_columns
 from situ.spark.dataframes.frame import (
     DATA,
     ENVELOPE,
-    ERRORS,
     EVENT,
     FAILURE,
     FAILURES,
+    OTHERS,
     EventFrame,
     arrow_function,
     failure_text,
     json_text,
     nullable,
-    others,
     read_frame,
-    struct_type,
+    without,
 )
 from situ.spark.dataframes.values import DataColumn
 from situ.spark.dataframes.worker import ProjectTerms, event_rows, failure_array, failure_of_row, now
@@ -55,6 +55,7 @@ from situ.stages.decode import STAGE as DECODE
 from situ.stages.interpret import STAGE, Interpretation
 
 _MADE = "_situ_made"
+_BUT_MADE = f"* EXCEPT ({EVENT}, {DATA}, {FAILURE}, {_MADE})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +123,7 @@ def _envelope(step: FrameStep) -> str:
 def _to_columns(frame: DataFrame, step: FrameStep) -> DataFrame:
     """By an expression of Spark, in two steps: what fails is known before anything is made of the others."""
     assert step.sql is not None
-    way, left = step.way, others(frame)
+    way = step.way
     problem = ROW_FAILED(stage=step.stage, target=f"an event of type `{way.target.name}`")
     failure = failure_text(
         stage=step.stage,
@@ -132,25 +133,25 @@ def _to_columns(frame: DataFrame, step: FrameStep) -> DataFrame:
         original=json_text(DATA),
     )
     fails = f" WHEN {step.sql.fails} THEN {failure}" if step.sql.fails else ""
-    checked = frame.selectExpr(*left, EVENT, DATA, f"CASE {_guard(step)}{fails} END AS {FAILURE}")
+    checked = frame.selectExpr(OTHERS, EVENT, DATA, f"CASE {_guard(step)}{fails} END AS {FAILURE}")
     value = DATA if way.is_identity else nullable(step.sql.value, spark_type(way.target, way.targets))
     return checked.selectExpr(
-        *left, f"{_envelope(step)} AS {EVENT}", f"CASE WHEN {FAILURE} IS NULL THEN {value} END AS {DATA}", FAILURE
+        OTHERS, f"{_envelope(step)} AS {EVENT}", f"CASE WHEN {FAILURE} IS NULL THEN {value} END AS {DATA}", FAILURE
     )
 
 
 def _over_arrow(frame: DataFrame, step: FrameStep, terms: ProjectTerms) -> DataFrame:
     """By the converters of engines, in a function over Arrow arrays."""
-    way, left = step.way, others(frame)
-    parts = {DATA: spark_type(way.target, way.targets), FAILURE: struct_type(FAILURES)}
-    convert = arrow_function(_converting(terms, step.before, step.after), struct_type(parts))
-    checked = frame.selectExpr(*left, EVENT, DATA, f"CASE {_guard(step)} END AS {FAILURE}")
+    way = step.way
+    gives = pa.struct([(DATA, arrow_type(way.target, way.targets)), (FAILURE, worker.FAILURE)])
+    convert = arrow_function(_converting(terms, step.before, step.after), gives)
+    checked = frame.selectExpr(OTHERS, EVENT, DATA, f"CASE {_guard(step)} END AS {FAILURE}")
     given = sf.expr(f"CASE WHEN {FAILURE} IS NULL THEN {DATA} END")
-    whole = checked.withColumn(_MADE, convert(sf.col(EVENT), given))
+    whole = checked.select("*", convert(sf.col(EVENT), given).alias(_MADE))
     joined = whole.selectExpr(
-        *left, EVENT, f"{_MADE}.{DATA} AS {DATA}", f"coalesce({FAILURE}, {_MADE}.{FAILURE}) AS {FAILURE}"
+        _BUT_MADE, EVENT, f"{_MADE}.{DATA} AS {DATA}", f"coalesce({FAILURE}, {_MADE}.{FAILURE}) AS {FAILURE}"
     )
-    return joined.selectExpr(*left, f"{_envelope(step)} AS {EVENT}", DATA, FAILURE)
+    return joined.selectExpr(OTHERS, f"{_envelope(step)} AS {EVENT}", DATA, FAILURE)
 
 
 def _converting(terms: ProjectTerms, before: EventFrame, after: EventFrame) -> Any:
@@ -214,10 +215,11 @@ def _out_of_root(interpretation: Interpretation, rows: Sequence[Row], context: s
 
 def dead_letters(frame: DataFrame, terms: ProjectTerms) -> DataFrame:
     """The rows that failed: the columns of the user, the envelope, and a column for each field of the failure."""
-    explain = arrow_function(_explaining(terms), ERRORS)
-    bad = frame.where(f"{FAILURE} IS NOT NULL").withColumn(_MADE, explain(sf.col(EVENT), sf.col(FAILURE)))
+    explain = arrow_function(_explaining(terms), worker.ERRORS)
+    bad = without(frame, FAILURES).where(f"{FAILURE} IS NOT NULL")
+    bad = bad.select("*", explain(sf.col(EVENT), sf.col(FAILURE)).alias(_MADE))
     fields = (f"{_MADE} AS errors" if name == "errors" else f"{FAILURE}.{name} AS {name}" for name in FAILURES)
-    return bad.selectExpr(*others(frame), EVENT, *fields)
+    return bad.selectExpr(_BUT_MADE, EVENT, *fields)
 
 
 def _explaining(terms: ProjectTerms) -> Any:

@@ -28,7 +28,7 @@ from situ.sources.table import Keyed, Table
 from situ.spark.dataframes.conditions import matches_text, root_types, visible_text
 from situ.spark.dataframes.decode import EnvelopeColumns, decode_columns, decode_text, encode_frame
 from situ.spark.dataframes.detect import DetectionTerms, blind_policies, detect_batch
-from situ.spark.dataframes.frame import EventFrame, check_session, event_frame
+from situ.spark.dataframes.frame import EventFrame, check_session, event_frame, schema_of
 from situ.spark.dataframes.interpret import FrameStep, dead_letters, frame_step, interpret_frame
 from situ.spark.dataframes.source import SituSource
 from situ.spark.dataframes.values import DataColumn
@@ -124,7 +124,10 @@ class Project:
 
     def _has_text(self, frame: DataFrame, struct: Struct) -> bool:
         """Whether a DataFrame has events as text, where nobody says."""
-        found = next((each for each in frame.schema.fields if each.name == _VALUE), None)
+        schema = schema_of(frame)
+        if schema is None:
+            return True
+        found = next((each for each in schema.fields if each.name == _VALUE), None)
         is_text = found is not None and isinstance(found.dataType, StringType | BinaryType)
         return is_text and struct.attribute(_VALUE) is None
 
@@ -134,8 +137,15 @@ class Project:
 
     # ── interpret ──
 
-    def interpret(self, frame: DataFrame, to: str = ROOT) -> DataFrame:
-        """The events of a DataFrame in the terms of another context; of root, if none is named."""
+    def interpret(self, frame: DataFrame, to: str = ROOT, *, of: str | None = None, context: str = ROOT) -> DataFrame:
+        """The events of a DataFrame in the terms of another context; of root, if none is named.
+
+        A DataFrame says of which type and in which terms its events are. Where it cannot be asked, in a query function
+        of a pipeline that reads another dataset, ``of`` and ``context`` say it.
+        """
+        if of is not None:
+            self._event(of, self._context(context))
+            frame = EventFrame(type=of, context=context).put_on(frame)
         for step in self.steps(frame, to):
             frame = interpret_frame(frame, step, self._terms)
         return frame
@@ -240,6 +250,10 @@ class Project:
             policies=seeing,
             tables=self._read(detecting.tables.keyed),
         )
+        if any(schema_of(frame) is None for frame, _ in known):
+            reason = "a query function of a pipeline cannot tell whether it has a stream"
+            remedy = "Call it outside of the function, and let the function return what it gives."
+            raise SituError(NOT_ON_DATAFRAMES(what="`detect`", reason=reason, remedy=remedy))
         streams = {frame.isStreaming for frame, _ in known}
         if len(streams) > 1:
             reason = "some of its DataFrames are streams and some are not"
@@ -272,7 +286,8 @@ class Project:
 
     def dead_letters(self, frame: DataFrame) -> DataFrame:
         """The rows of a DataFrame that failed, each with everything that is wrong with it, as engines would say it."""
-        event_frame(frame, "dead_letters")
+        if schema_of(frame) is not None:
+            event_frame(frame, "dead_letters")
         return dead_letters(frame, self._terms())
 
     # ── names ──

@@ -173,15 +173,18 @@ class SubscriptionLog:
         return state.first, state.last + 1
 
     def divided(self, first: int, end: int, version: int) -> list[MessageRange]:
-        """About equal shares of these messages."""
+        """About equal shares of these messages; one of nothing, if there are none: Spark would make up another."""
         size = max(1, -(-(end - first) // self.partitions))
-        return [MessageRange(at, min(at + size, end), version) for at in range(first, end, size)]
+        shares = [MessageRange(at, min(at + size, end), version) for at in range(first, end, size)]
+        return shares or [MessageRange(first, first, version)]
 
     def read(self, part: MessageRange) -> Iterator[pa.RecordBatch]:
         from situ.bus.sync_bus import shared_bus
         from situ.event.subjects import BusNames
         from situ.stages.root_log import upgrade_message
 
+        if part.first >= part.end:
+            return
         plan = plan_of(self.address, part.version, self.subscription)
         plan.interpretation.rows.tables = self.tables
         messages = shared_bus(self.address).read(BusNames(self.address.zone).root_stream, part.first, part.end - 1)
