@@ -34,7 +34,7 @@ def test_the_worked_examples(spark: SparkSession, tmp_path: Path) -> None:
     found = worked(spark, (*logistics(), *map(competing, ROWS)))
     assert judge(spark, found) == 2 * (10 + 26)
     assert {step.form for each in found[:10] for step in _steps(spark, each)} == {"catalyst"}
-    assert judge(spark, [*found[:10], *found[10::4]], tmp_path) == 2 * (10 + 7)
+    assert judge(spark, found[::4], tmp_path) == 2 * 9
 
 
 def _steps(spark: SparkSession, each: Converted) -> list[object]:
@@ -66,9 +66,9 @@ def generated(spark: SparkSession, count: int, start: int = 0) -> list[Converted
     return found[:count]
 
 
-@cases(24, 300)
+@cases(16, 300)
 def test_generated_contexts(spark: SparkSession, tmp_path: Path, cases: int) -> None:
     found = generated(spark, cases)
     assert judge(spark, found) == cases * EVENTS
-    part = found if cases > 100 else found[:8]
+    part = found if cases > 100 else found[:5]
     assert judge(spark, part, tmp_path) == len(part) * EVENTS

@@ -39,6 +39,8 @@ def faces() -> str:
 
 
 def test_examples_of_the_page(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from situ.spark import Project
+
     shutil.copytree(ROOT / "examples" / "smart-building", tmp_path / "plant")
     (tmp_path / "faces.jsonl").write_text(faces())
     (tmp_path / "incoming").mkdir()
@@ -47,12 +49,16 @@ def test_examples_of_the_page(spark: SparkSession, tmp_path: Path, monkeypatch: 
     # Spark's own working folder is where its Java was started.
     spark = spark.newSession()
     page = re.sub(r'"(faces\.jsonl|archive|incoming|sightings|checkpoint)"', rf'"{tmp_path}/\1"', PAGE)
-    blocks = "\n".join(re.findall(r"^```python\n(>>> .*?)^```$", page, re.MULTILINE | re.DOTALL))
+    blocks = "\n".join(re.findall(r"^```pycon\n(>>> .*?)^```$", page, re.MULTILINE | re.DOTALL))
     test = doctest.DocTestParser().get_doctest(blocks, {"spark": spark}, "page", None, None)
     assert len(test.examples) > 20
     said: list[str] = []
-    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL)
-    runner.run(test, out=said.append)
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    runner.run(test, out=said.append, clear_globs=False)
+    assert not runner.failures, "".join(said)
+    # The example of the reference stands in the same folder.
+    doc = (Project.__doc__ or "").replace("faces.jsonl", f"{tmp_path}/faces.jsonl")
+    runner.run(doctest.DocTestParser().get_doctest(doc, test.globs, "Project", None, None), out=said.append)
     assert not runner.failures, "".join(said)
 
 

@@ -268,7 +268,7 @@ NO_SUCH_COLUMN = define(
     nearest=tuple,
     remedy=str,
 )
-COLUMN_UNFIT = define(
+FRAME_COLUMN_UNFIT = define(
     "N153",
     "column of another type",
     "The column `{column}` is `{found}`; {wanted} is `{expected}`.",

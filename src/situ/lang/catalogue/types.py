@@ -317,7 +317,7 @@ EVENT_FAILED = define(
     what=str,
     id=str,
 )
-OTHER_EVENT = define(
+FRAME_EVENT_UNFIT = define(
     "E751",
     "event of another kind than its DataFrame",
     "This is {found}; its DataFrame has {expected}.",

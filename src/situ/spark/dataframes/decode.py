@@ -37,7 +37,14 @@ from pyspark.sql.types import (
 from situ.event.data_reader import read_extensions
 from situ.event.instants import instant_at, print_instant
 from situ.event.row import BadRow, Error, Origin, Row, errors_of, print_percent
-from situ.lang.catalogue import COLUMN_UNFIT, FROM_THE_FUTURE, NO_CLOUDEVENT, NOT_ON_DATAFRAMES, OTHER_EVENT, ROW_FAILED
+from situ.lang.catalogue import (
+    FRAME_COLUMN_UNFIT,
+    FRAME_EVENT_UNFIT,
+    FROM_THE_FUTURE,
+    NO_CLOUDEVENT,
+    NOT_ON_DATAFRAMES,
+    ROW_FAILED,
+)
 from situ.lang.expr.emit.spark import spark_literal
 from situ.lang.expr.overload import spark_name, spark_text
 from situ.lang.problems import SituError
@@ -124,7 +131,7 @@ def _check_text(frame: DataFrame, value: str) -> None:
     if not isinstance(found, StringType | BinaryType):
         wanted = "the text of events"
         raise SituError(
-            COLUMN_UNFIT(column=value, found=found.simpleString(), wanted=wanted, expected="string or binary")
+            FRAME_COLUMN_UNFIT(column=value, found=found.simpleString(), wanted=wanted, expected="string or binary")
         )
 
 
@@ -229,7 +236,9 @@ class TextReader:
         return _claimed(rows[0], client, text)
 
     def _of_another_type(self, row: Row, text: bytes) -> Mapping[str, Any]:
-        problem = OTHER_EVENT(found=f"an event of type `{row.type}`", expected=f"events of type `{self._kind.type}`")
+        problem = FRAME_EVENT_UNFIT(
+            found=f"an event of type `{row.type}`", expected=f"events of type `{self._kind.type}`"
+        )
         original = text.decode(errors="replace")
         return failure(STAGE, self._kind.context, row.type, errors_of([problem]), original)
 
@@ -432,7 +441,7 @@ class ColumnPlan:
             return f"CAST({text} AS {spark_type(bare, self._types)})"
         where = f"`{path}` of `{self._struct}`"
         raise SituError(
-            COLUMN_UNFIT(column=path, found=found.simpleString(), wanted=where, expected=wanted.simpleString())
+            FRAME_COLUMN_UNFIT(column=path, found=found.simpleString(), wanted=where, expected=wanted.simpleString())
         )
 
     def _struct_value(self, text: str, found: StructType, struct: Struct, path: str) -> str:

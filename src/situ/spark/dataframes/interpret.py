@@ -24,7 +24,7 @@ from situ.contexts.transform.converter import Converter
 from situ.contexts.transform.transformation import Transformation
 from situ.event.data_reader import read_envelope
 from situ.event.row import OUTBOUND, BadRow, Error, Row, errors_of
-from situ.lang.catalogue import EVENT_FAILED, NOT_ON_DATAFRAMES, OTHER_EVENT, ROW_FAILED
+from situ.lang.catalogue import EVENT_FAILED, FRAME_EVENT_UNFIT, NOT_ON_DATAFRAMES, ROW_FAILED
 from situ.lang.expr.emit.spark import SparkExpression
 from situ.lang.expr.overload import spark_text
 from situ.lang.expr.runtime import FAILURES as CONVERSION_FAILURES
@@ -106,7 +106,7 @@ def _is_of_frame(kind: EventFrame) -> str:
 def _guard(step: FrameStep) -> str:
     """What becomes of rows that failed before, and of those that are of another kind."""
     expected = f"events of type `{step.before.type}` in the terms of `{step.before.context}`"
-    problem = OTHER_EVENT(found="an event of another type, or in other terms", expected=expected)
+    problem = FRAME_EVENT_UNFIT(found="an event of another type, or in other terms", expected=expected)
     text = failure_text(
         stage=step.stage, context=f"{EVENT}.context", type=f"{EVENT}.type", problem=problem, original=json_text(DATA)
     )

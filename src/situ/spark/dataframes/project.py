@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import BinaryType, StringType
@@ -39,11 +40,25 @@ from situ.tables.cache import open_tables
 _VALUE = "value"
 
 
+def _register(spark: SparkSession) -> None:
+    """Make ``format("situ")`` known to the session."""
+    try:
+        spark.dataSource.register(SituSource)
+    except PySparkException as error:
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":  # a session made of another one knows it
+            raise
+
+
 class Project:
     """The declarations of a project, for DataFrames of a Spark session.
 
     ``folder`` is a project folder; :class:`situ.SituError` with everything that is wrong if it has errors.
-    :meth:`from_registry` takes a version that was deployed.
+    ``from_registry`` takes a version that was deployed. The session must be in UTC.
+
+    >>> plant = Project(spark, "plant")
+    >>> faces = plant.decode(spark.read.text("faces.jsonl"), "FaceSeen", context="cameras")
+    >>> plant.interpret(faces).where("failure IS NULL").count()
+    2
     """
 
     def __init__(self, spark: SparkSession, folder: str | Path) -> None:
@@ -81,7 +96,7 @@ class Project:
         self._spark, self._folder = spark, folder
         self._plan: Plan = compile_plan(deployment)
         self._tables: dict[str, Table] = {}
-        spark.dataSource.register(SituSource)
+        _register(spark)
 
     @property
     def deployment(self) -> Deployment:
