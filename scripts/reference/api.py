@@ -42,10 +42,9 @@ TESTING = ("Zone", "Clock", "MemoryBus", "PolicyCase")
 SPARK = ("Project",)
 
 _INTRODUCTION = """\
-What programs import: the names of `situ`, those of `situ.testing` for tests, and those of `situ.spark` for programs that
-use Spark. Everything below them may change in any release. [Test your policies and
-programs](../howto/test-your-programs.md) shows `situ.testing` at work, [Use a project on Spark
-DataFrames](../howto/use-dataframes.md) `situ.spark`.
+What programs import: the names of `situ`, those of `situ.testing` for tests, and those of `situ.spark` for Spark.
+Everything below them may change in any release. [Test your policies and programs](../howto/test-your-programs.md) shows
+`situ.testing` at work, [Use a project on Spark DataFrames](../howto/use-dataframes.md) `situ.spark`.
 
 Every example here is run by a test. A zone of the project below runs in the current folder, `yard` is that folder, and
 `gate` and `office` are two clients, connected by `situ.connect`. Imported are `asyncio`, `situ`, `situ.testing`,
