@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from situ.spark import Project
 
-A_QUERY = 25
+A_QUERY = 8
 TIME = dt.datetime(2026, 11, 1, 8, 30, tzinfo=dt.UTC)
 
 

@@ -130,7 +130,7 @@ def _frame(spark: SparkSession, kind: EventFrame, rows: Sequence[dict[str, Any]]
     return kind.put_on(spark.createDataFrame(table).coalesce(1))
 
 
-@cases(120, 3_000)
+@cases(75, 3_000)
 def test_scopes_say_what_the_rules_say(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cases: int
 ) -> None:

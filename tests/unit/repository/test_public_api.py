@@ -1,4 +1,4 @@
-"""What `situ`, `situ.testing` and `situ.spark` name is what the reference shows, and all that pages and examples use."""
+"""What `situ`, `situ.testing` and `situ.spark` name is what the reference shows, and all that pages use."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def knowledge_of(case: Case) -> InstanceColumns:
     return knowledge
 
 
-@cases(60, 2_000)
+@cases(30, 2_000)
 def test_buckets_of_a_batch_find_what_is_meant(cases: int) -> None:
     """Rows come in any order, and none of them is late."""
     found = 0
@@ -68,7 +68,7 @@ def test_buckets_of_a_batch_find_what_is_meant(cases: int) -> None:
     assert found > cases
 
 
-@cases(20, 500)
+@cases(10, 500)
 def test_a_batch_in_small_portions_finds_the_same(monkeypatch: pytest.MonkeyPatch, cases: int) -> None:
     monkeypatch.setattr(batch_detection, "_STEP", 3)
     for seed in range(1000, 1000 + cases):
@@ -80,7 +80,7 @@ def test_a_batch_in_small_portions_finds_the_same(monkeypatch: pytest.MonkeyPatc
         assert sort_detections(detect_bucket(detecting, case.instances, 0, 1, [blob])) == sort_detections(expected)
 
 
-@cases(40, 1_000)
+@cases(20, 1_000)
 def test_a_policy_in_a_stream_takes_the_steps_of_an_engine(cases: int) -> None:
     """Stored after every micro-batch, loaded before the next; the clock is that of events."""
     told_at_all = 0
