@@ -17,6 +17,7 @@ from situ.contexts.transform.transformation import Transformation
 from situ.lang.expr.runtime import FAILURES
 from situ.lang.types.arrow_schema import arrow_type
 from situ.model import Deployment
+from situ.settings import Settings
 from situ.spark.dataframes.frame import EventFrame
 from situ.spark.dataframes.worker import ENVELOPE
 from tests.integration.spark.test_expressions import FAILED, stored, without_nulls
@@ -41,7 +42,8 @@ def project_of(spark: SparkSession, context: Context) -> Project:
     """A project that has this context, and those above it."""
     from situ.spark import Project
 
-    return Project.of(spark, Deployment(types=context.root.types, contexts=Contexts(context.chain)))
+    settings = Settings(name="generated")
+    return Project.of(spark, Deployment(settings=settings, types=context.root.types, contexts=Contexts(context.chain)))
 
 
 @dataclass(frozen=True, slots=True)
