@@ -43,7 +43,8 @@ settings.register_profile(
 settings.load_profile(PROFILE)
 
 # Tests start Java often and keep it busy for seconds only: what the second compiler would gain, it never earns back.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+# Without that one Java reserves 48 MB for compiled code, which the expressions of all tests of Spark do not fit into.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m")
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""The page of the public names of `situ` and `situ.testing`, from their signatures and docstrings.
+"""The page of the public names of `situ`, `situ.testing` and `situ.spark`, from their signatures and docstrings.
 
 The examples are run by `tests/integration/repository/test_public_examples.py`, in the project that the page shows.
 """
@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import situ
+import situ.spark
 import situ.testing
 from reference.markdown import anchored, block, code, head, sections, table
 from reference.yard import YARD
@@ -38,10 +39,12 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 HANDLERS = {"expectations": ExpectationHandler, "capabilities": CapabilityHandler}
 TESTING = ("Zone", "Clock", "MemoryBus", "PolicyCase")
+SPARK = ("Project",)
 
 _INTRODUCTION = """\
-What programs import: the names of `situ`, and those of `situ.testing` for tests. Everything below them may change in
-any release. [Test your policies and programs](../howto/test-your-programs.md) shows `situ.testing` at work.
+What programs import: the names of `situ`, those of `situ.testing` for tests, and those of `situ.spark` for Spark.
+Everything below them may change in any release. [Test your policies and programs](../howto/test-your-programs.md) shows
+`situ.testing` at work, [Use a project on Spark DataFrames](../howto/use-dataframes.md) `situ.spark`.
 
 Every example here is run by a test. A zone of the project below runs in the current folder, `yard` is that folder, and
 `gate` and `office` are two clients, connected by `situ.connect`. Imported are `asyncio`, `situ`, `situ.testing`,
@@ -55,9 +58,14 @@ _LITERAL = re.compile(r"``([^`]+)``")
 
 def page() -> str:
     placed = {name for names in GROUPS.values() for name in names}
-    if placed != {*situ.__all__} - {"__version__"} or {*TESTING} != {*situ.testing.__all__}:
+    others = {*TESTING} != {*situ.testing.__all__} or {*SPARK} != {*situ.spark.__all__}
+    if placed != {*situ.__all__} - {"__version__"} or others:
         raise ValueError(f"names without a place on the page, or none any more: {sorted(placed ^ {*situ.__all__})}")
-    parts = [head("Python", "the docstrings of what `situ` and `situ.testing` name"), _INTRODUCTION, _overview()]
+    parts = [
+        head("Python", "the docstrings of what `situ`, `situ.testing` and `situ.spark` name"),
+        _INTRODUCTION,
+        _overview(),
+    ]
     parts += ["## The project of the examples\n", *(_file(name, text) for name, text in YARD.items())]
     for group, names in GROUPS.items():
         parts += [f"## {group}\n", *(_entry(situ, name) for name in names)]
@@ -67,11 +75,12 @@ def page() -> str:
                 for name, cls in HANDLERS.items()
             ]
     parts += ["## Tests: `situ.testing`\n", *(_entry(situ.testing, name) for name in TESTING)]
+    parts += ["## DataFrames: `situ.spark`\n", *(_entry(situ.spark, name) for name in SPARK)]
     return sections(*parts)
 
 
 def _overview() -> str:
-    groups = {**GROUPS, "Tests: `situ.testing`": TESTING}
+    groups = {**GROUPS, "Tests: `situ.testing`": TESTING, "DataFrames: `situ.spark`": SPARK}
     rows = [[group, " · ".join(f"[{code(name)}](#{name})" for name in names)] for group, names in groups.items()]
     return table(["group", "names"], rows)
 
@@ -97,7 +106,7 @@ def _entry(module: ModuleType, name: str) -> str:
 
 def _is_made_by_users(what: Any) -> bool:
     """Whether a class is called by programs; others are only given to them."""
-    return what.__name__ in {"Accept", "Refuse", "Unit", "Typed", "ReactionManager", *TESTING}
+    return what.__name__ in {"Accept", "Refuse", "Unit", "Typed", "ReactionManager", *TESTING, *SPARK}
 
 
 def _parts(what: Any) -> tuple[str, str]:

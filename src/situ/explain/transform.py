@@ -25,6 +25,7 @@ from situ.contexts.resolve_rules import (
     precedence_key,
     resolve_event_type,
 )
+from situ.contexts.transform.columns import dataframe_form
 from situ.contexts.transform.converter import Converter
 from situ.contexts.transform.function_calls import FindRow, with_rows
 from situ.contexts.transform.round_trip import Shortcut, check_shortcut
@@ -360,6 +361,8 @@ class TransformExplanation(Explanation, frozen=True, kw_only=True):
     native: bool
     """Spark runs it without Python."""
     execution: str
+    dataframes: Literal["catalyst", "arrow", "none"]
+    """How DataFrames run it: by expressions of Spark, by Python over Arrow arrays, or not at all."""
     lossy: bool
     can_fail: bool
     identity: bool
@@ -413,6 +416,7 @@ def explain_transform(
         plan=way.plan,
         native=way.native,
         execution=way.execution,
+        dataframes=dataframe_form(way),
         lossy=way.lossy,
         can_fail=way.can_fail,
         identity=way.is_identity,

@@ -31,7 +31,7 @@ from situ.scopes.filter_sets import FilterNumbers, numbers_in
 from situ.scopes.filters import FilterMeanings
 from situ.scopes.graph import NO_SCOPES, ScopeGraph
 from situ.scopes.stamp_codec import read_parts, stamps_in
-from situ.scopes.visibility_plan import VisibilityPlan, compile_visibility
+from situ.scopes.visibility_plan import TagSetPair, VisibilityPlan, compile_visibility
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Which filters are true for a row: one generated function for each type and choice of filters. Only what the filters
@@ -299,6 +299,10 @@ class EventVisibility:
             return 0, 0
         then = self._epochs.pair(epoch, named, subscribed).filters
         return then, then if epoch == self.epoch else self._epochs.pair(self.epoch, named, subscribed).filters
+
+    def pair(self, advertised: TagSet, subscribed: TagSet) -> TagSetPair:
+        """The decision of now between what is published under these tags and those who subscribe under those."""
+        return self._epochs.pair(self.epoch, advertised, subscribed)
 
     # ── for those who ask why ──
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -85,12 +85,19 @@ def expected(node: Node, row: dict[str, Any]) -> Any:
         return FAILED
 
 
+def evaluate(frame: DataFrame, nodes: Mapping[str, Node], keep: Sequence[str] = ()) -> DataFrame:
+    """A struct of ``value`` and ``failed`` for each named expression; where one failed its value means nothing."""
+    texts = [f"`{name}`" for name in keep]
+    for name, node in nodes.items():
+        made = emit_spark(node)
+        texts.append(f"named_struct('value', {made.value}, 'failed', {made.fails or 'FALSE'}) AS `{name}`")
+    return frame.selectExpr(*texts)
+
+
 def judged(
     frame: DataFrame, rows: list[dict[str, Any]], nodes: dict[str, Node]
 ) -> Iterable[tuple[str, dict[str, Any], Any, Any]]:
     """For each pair: text, row, what Spark says, what the reference says."""
-    from situ.spark.columns import evaluate
-
     texts = list(nodes)
     for start in range(0, len(texts), A_QUERY):
         part = {f"e{place}": text for place, text in enumerate(texts[start : start + A_QUERY])}
@@ -178,8 +185,6 @@ def test_spark_equals_the_reference_at_length(spark: SparkSession) -> None:
 
 
 def test_examples_of_the_function_table_hold_on_spark(spark: SparkSession) -> None:
-    from situ.spark.columns import evaluate
-
     examples = [example for function in FUNCTIONS.values() for example in function.examples]
     nodes = {f"e{place}": check(text, NameScope()).tree() for place, (text, _) in enumerate(examples)}
     (record,) = evaluate(spark.range(1), nodes).toArrow().to_pylist()

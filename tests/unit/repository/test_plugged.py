@@ -24,24 +24,18 @@ ENTRIES = (
     "situ.__main__",  # the same by `python -m situ`
     "situ.testing",  # what tests of users take
     "situ.bus.memory",  # of that
+    "situ.spark",  # for programs that use Spark
 )
 LOADED_BY_FOLDER = "situ.registry.migrations"
 """Alembic finds these by their place."""
 
 WAITING_MODULES = {
-    # Expressions as columns of Spark, which the Spark engine is to run instead of rows.
-    "situ.contexts.transform.columns",
-    "situ.spark.columns",
     # Quality between routers, for zones that are linked.
     "situ.quality.overlay",
     "situ.quality.overlay.forwarder",
     "situ.quality.overlay.offers",
 }
 WAITING_NAMES = {
-    "in_columns",
-    "pairs_frame",
-    "visible_candidates",
-    "stamped_bits",
     "from_words",
     "least_extra_cost",
 }
@@ -53,6 +47,8 @@ CALLED_BY_LIBRARIES = {
     "initialOffset",
     "getDefaultReadLimit",
     "latestOffset",
+    "prepareForTriggerAvailableNow",
+    "streamWriter",
     # types of SQLAlchemy, dumpers of YAML
     "process_bind_param",
     "process_result_value",

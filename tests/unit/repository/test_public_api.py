@@ -1,4 +1,4 @@
-"""What `situ` and `situ.testing` name is what the reference page shows, and all that pages and examples use."""
+"""What `situ`, `situ.testing` and `situ.spark` name is what the reference shows, and all that pages use."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from textwrap import dedent
 import pytest
 
 import situ
+import situ.spark
 import situ.testing
 
 ROOT = Path(__file__).parents[3]
-PUBLIC = {f"situ.{name}" for name in situ.__all__} | {f"situ.testing.{name}" for name in situ.testing.__all__}
+OPEN = (situ, situ.testing, situ.spark)
+PUBLIC = {f"{module.__name__}.{name}" for module in OPEN for name in module.__all__}
 INNER = sorted(
     path.stem
     for path in (ROOT / "src" / "situ").iterdir()
@@ -31,7 +33,9 @@ PROGRAMS = sorted(ROOT.glob("examples/**/*.py"))
 
 _ENTRY = re.compile(r'^### <a id="\w+"></a>`(situ\.[\w.]+)`$', re.MULTILINE)
 _PYTHON = re.compile(r"^ *```py(?:thon)?(?![a-z])[^\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
-_DEEP = re.compile(rf"\b(?:from|import) situ\.(?!testing\b)\w+|\bsitu\.(?:{'|'.join(set(INNER) - {'testing'})})\.\w+")
+_DEEP = re.compile(
+    rf"\b(?:from|import) situ\.(?!testing\b|spark\b)\w+|\bsitu\.(?:{'|'.join(set(INNER) - {'testing', 'spark'})})\.\w+"
+)
 
 
 def named(path: Path) -> str:
@@ -46,7 +50,7 @@ def test_the_page_shows_every_public_name_and_no_other() -> None:
 @pytest.mark.parametrize("name", sorted(PUBLIC))
 def test_a_public_name_is_there_and_says_what_it_is(name: str) -> None:
     module, _, own = name.rpartition(".")
-    found = getattr(situ if module == "situ" else situ.testing, own)
+    found = getattr(next(each for each in OPEN if each.__name__ == module), own)
     assert found.__doc__
 
 
@@ -58,9 +62,9 @@ def test_a_name_that_is_not_there_is_refused() -> None:
 
 
 def test_nothing_is_loaded_before_it_is_asked_for() -> None:
-    program = "import sys, situ, situ.testing; print([each for each in sys.modules if each.startswith('situ.')])"
+    program = "import sys, situ, situ.testing, situ.spark; print([each for each in sys.modules if each[:5] == 'situ.'])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
-    assert ast.literal_eval(done.stdout) == ["situ.testing"]
+    assert ast.literal_eval(done.stdout) == ["situ.testing", "situ.spark"]
 
 
 def deeper(source: str) -> Iterator[str]:
@@ -86,7 +90,7 @@ def deeper(source: str) -> Iterator[str]:
 
 
 def _is_open(name: str) -> bool:
-    return name in PUBLIC or name == "situ.testing"
+    return name in PUBLIC or name in ("situ.testing", "situ.spark")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +120,9 @@ def test_a_program_of_an_example_uses_public_names_alone(path: Path) -> None:
 def test_a_page_names_nothing_deeper_than_the_public_names(path: Path) -> None:
     text = path.read_text()
     assert [each.group() for each in _DEEP.finditer(text)] == []
-    assert {f"situ.{name}" for name in INNER if name != "testing"} & set(re.findall(r"`(situ\.\w+)`", text)) == set()
+    assert {f"situ.{name}" for name in INNER if name not in ("testing", "spark")} & set(
+        re.findall(r"`(situ\.\w+)`", text)
+    ) == set()
     for source in _PYTHON.findall(text):
         assert list(deeper(_as_function(source))) == []
 

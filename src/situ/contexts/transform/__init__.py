@@ -9,5 +9,6 @@ while events pass, and nothing here does I/O.
 Front door: transformation (Transformation, transformations, own_transformations), converter (Converter), steps (Step,
 Provenance, StepFault, provenance, faults), fusion (fuse, FusedConverter), round_trip (check_shortcut,
 Shortcut, ShortcutPolicy), filter_rewrite (rewrite_subscription, rewrite_filter, deferred_filter), function_calls
-(ExternalValue, with_rows, time_of), json_struct (StructPlan), columns (in_columns).
+(ExternalValue, with_rows, time_of), json_struct (StructPlan), columns (in_columns,
+spark_expression, dataframe_form, condition_in_columns).
 """

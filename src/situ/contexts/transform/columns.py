@@ -8,10 +8,12 @@ makes of a transformation one whose result has the columns of the target type, e
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal as OneOf
 
 from situ.contexts.function_bodies import DATA
 from situ.contexts.transform.transformation import Transformation
 from situ.lang.expr.checker.coerce import NOTHING_THERE, nothing_there
+from situ.lang.expr.emit.spark import Reader, SparkExpression, emit_spark, read_column
 from situ.lang.expr.scope import NameScope, substitute
 from situ.lang.expr.tree import (
     FALSE,
@@ -29,6 +31,7 @@ from situ.lang.expr.tree import (
     Read,
     rebuild,
 )
+from situ.lang.problems import SituError
 from situ.lang.records import replace
 from situ.lang.types.json_codec import TYPE_KEY
 from situ.lang.types.layout import Column, columns
@@ -41,6 +44,30 @@ def in_columns(transformation: Transformation) -> Node:
     made = _ColumnBuilder(types=transformation.types, targets=transformation.targets)
     made.variables[DATA] = transformation.source
     return made.written(transformation.node, transformation.target)
+
+
+def spark_expression(transformation: Transformation, reader: Reader) -> SparkExpression | None:
+    """The transformation as Spark SQL; None if it needs more than the event, or is more than Spark can take."""
+    if transformation.externals:
+        return None
+    try:
+        return emit_spark(in_columns(transformation), reader)
+    except SituError:
+        return None
+
+
+def dataframe_form(transformation: Transformation) -> OneOf["catalyst", "arrow", "none"]:
+    """How DataFrames run it: by expressions of Spark, by Python over Arrow arrays, or not at all."""
+    if transformation.execution == "stateful":
+        return "none"
+    return "catalyst" if spark_expression(transformation, read_column) is not None else "arrow"
+
+
+def condition_in_columns(condition: Node, source: Struct, types: Types) -> Node:
+    """A condition on events of a type, over a column ``data`` of its layout."""
+    made = _ColumnBuilder(types=types, targets=types)
+    made.variables[DATA] = source
+    return made.read(condition)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -271,6 +271,89 @@ CHECKPOINT_IN_USE = define(
 )
 
 
+# DataFrames of users: `situ.spark.Project` and the data source `situ`.
+
+NO_EVENT_FRAME = define(
+    "N151",
+    "not a DataFrame of events",
+    "`{method}` takes a DataFrame of events, and this is none: {reason}.",
+    "Make it with `Project.decode`, and keep its columns `event`, `data` and `failure`.",
+    method=str,
+    reason=str,
+)
+NO_SUCH_COLUMN = define(
+    "N152",
+    "no such column",
+    "The DataFrame has no column `{column}`, {wanted}.",
+    "Did you mean {nearest}?",
+    "{remedy}",
+    column=str,
+    wanted=str,
+    nearest=tuple,
+    remedy=str,
+)
+FRAME_COLUMN_UNFIT = define(
+    "N153",
+    "column of another type",
+    "The column `{column}` is `{found}`; {wanted} is `{expected}`.",
+    "Cast the column before, or read it as the type that is declared.",
+    column=str,
+    found=str,
+    wanted=str,
+    expected=str,
+)
+NOT_IN_PROJECT = define(
+    "N154",
+    "not in the project",
+    "The project has no {kind} `{name}`{where}.",
+    "Did you mean {nearest}?",
+    "{remedy}",
+    kind=str,
+    name=str,
+    where=str,
+    nearest=tuple,
+    remedy=str,
+)
+TYPE_NEEDED = define(
+    "N155",
+    "type of the DataFrame needed",
+    "`{name}` is about events of several types, {types}, and a DataFrame has one.",
+    'Say which: `{method}({argument!r}, of=df)` takes it from a DataFrame, `of="{first}"` names it.',
+    name=str,
+    types=str,
+    method=str,
+    argument=str,
+    first=str,
+)
+NOT_ON_DATAFRAMES = define(
+    "N156",
+    "not on DataFrames",
+    "{what} does not run on a DataFrame: {reason}.",
+    "{remedy}",
+    what=str,
+    reason=str,
+    remedy=str,
+)
+SESSION_UNFIT = define(
+    "N157",
+    "Spark session with other settings",
+    "The Spark session has `{setting}` set to `{found}`; Situ's expressions need `{needed}`.",
+    'Call `spark.conf.set("{setting}", "{needed}")` before you make the `Project`.',
+    setting=str,
+    found=str,
+    needed=str,
+)
+SOURCE_OPTION = define(
+    "N158",
+    "option of the data source",
+    "The data source `situ` cannot {do}: {reason}.",
+    "{remedy}",
+    do=str,
+    reason=str,
+    remedy=str,
+)
+
+
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # ``R``: what a router answers a client, and what the client library says by itself.
 

@@ -317,6 +317,22 @@ EVENT_FAILED = define(
     what=str,
     id=str,
 )
+FRAME_EVENT_UNFIT = define(
+    "E751",
+    "event of another kind than its DataFrame",
+    "This is {found}; its DataFrame has {expected}.",
+    "Decode each type by itself; rows of other types are left out with a `where` before `decode`.",
+    found=str,
+    expected=str,
+)
+ROW_FAILED = define(
+    "E752",
+    "row that Spark could not work on",
+    "Stage `{stage}` cannot make {target} of this row.",
+    "`Project.dead_letters` says which value is to blame.",
+    stage=str,
+    target=str,
+)
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
