@@ -231,7 +231,7 @@ class Scoped:
                 try:
                     await self._note_all(client, node.events(*types, **options))
                 except SituError as error:
-                    if error.code != "INT601":
+                    if error.code not in ("INT601", "B106"):  # or the router that was killed is not there yet
                         raise
                 else:
                     return

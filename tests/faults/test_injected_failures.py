@@ -136,10 +136,12 @@ NO_STAGES = {
     "situ.spark.partitions:fitting": "decides how much of the log is read, and looks at no event",
     "situ.spark.partitions:is_shaped": "likewise",
     "situ.spark.partitions:partitions_of_batch": "likewise",
+    "situ.spark.partitions:part_of_batch": "likewise",
     "situ.spark.partitions:partitions_of_range": "likewise",
     "situ.spark.partitions:read_partition": "is what a task does: test_injected_spark.py",
     "situ.spark.dispatch:publish": "likewise",
     "situ.spark.dispatch:dispatched": "likewise",
+    "situ.spark.dispatch:dispatch_part": "likewise",
     "situ.spark.dispatch:dispatching": "likewise",
 }
 """What stands beside the stages."""

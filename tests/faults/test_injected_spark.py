@@ -91,6 +91,7 @@ MORE_ROUNDS = (
     ("situ.spark.checkpoint:BatchEnds.add", f"{DETECTION}._former"),
     ("situ.spark.session:Query.end_batch", f"{HOST}._on_detect"),
     ("situ.spark.dispatch:dispatched", f"{DETECT_SOURCE}.read"),
+    ("situ.spark.dispatch:dispatch_part", "situ.spark.detect:enrich_part"),
     ("situ.spark.dispatch:DispatchTask.finish", "situ.spark.detect:enrich"),
     ("situ.spark.frames:count_batch", "situ.spark.detect:every_bucket"),
     ("situ.spark.plans:load_plan", "situ.spark.detect:for_driver"),
@@ -129,7 +130,8 @@ ELSEWHERE = {
     "situ.spark.detect:detections_in": "is a part of _batch",
     "situ.spark.detect:stream_of": "is a part of work",
     "situ.spark.detect:for_buckets": "is a part of enrich, which isolates what fails there",
-    "situ.spark.dispatch:dispatching": "is for rows that pass through Spark, which no run has",
+    "situ.spark.detect:enriching": "makes the function that enrich_part is called by",
+    "situ.spark.dispatch:dispatching": "makes the function that dispatch_part is called by",
     "situ.spark.source:present": "is a part of latestOffset",
     "situ.spark.source:taken_of": "likewise",
 }

@@ -169,8 +169,9 @@ class Subscriptions:
             try:
                 await self._session.ask(Unsubscribe(req=self._session.request(), sub=registration.name))
             except SituError as error:
-                # What the project declares is not this client's to take back.
-                if error.code != NO_SUCH_DECLARATION.code or registration.mine:
+                # What the project declares is not this client's to take back. A volatile registration may be gone with
+                # a session that broke off: then it is as it was asked to be.
+                if error.code != NO_SUCH_DECLARATION.code or (registration.mine and registration.durable):
                     raise
         if registration.consumer is not None:
             registration.consumer.close()

@@ -10,7 +10,7 @@ import pytest
 from situ.event.instants import print_instant
 from situ.event.lines import encode_row, put_parts, stamped_line, with_parts, without_parts
 from situ.event.message import CLIENT, RECEIVED, StoredMessage, join_lines
-from situ.event.row import BadRow, Row
+from situ.event.row import Row
 from situ.explain.situations import SituationRecord, _take
 from situ.lang.records import replace
 from situ.lang.tags import NO_TAGS
@@ -458,14 +458,3 @@ def test_of_several_releases_only_what_all_keep_is_left() -> None:
     assert list(releases.let_go("p", [StampPart(1, 1, 0, frozenset({"z"}))])) == [
         StampPart(1, 1, 0, frozenset({"d", "e", "z"}))
     ]
-
-
-def test_stamps_get_through_the_frames_of_spark() -> None:
-    from situ.spark.frames import row_batches, rows_of
-
-    def row(pos: int, parts: str = "") -> Row:
-        return Row(pos, "p", 1, pos, "root", 0, str(pos), "p", "X", 0, "", None, "", b"{}", parts=parts)
-
-    bad = BadRow(65537, "p", 1, 9, "root", 0, "", "decode", (("E701", "", "x", ""),), b"{")
-    for given in ([[row(1, "3.1.1f"), row(2)]], [[row(1), row(2)]], [[row(1, "3.1.0")], [bad]]):
-        assert list(rows_of(row_batches(given, 100))) == given
