@@ -21,7 +21,7 @@ run: $(READY) ## show what Situ does, on the example project
 	@scripts/show.sh
 
 test: $(READY) ## all tests but the long ones
-	@$(BIN)/pytest -n 3 --dist loadscope --no-loadscope-reorder --junitxml .pytest_cache/tests.xml
+	@$(BIN)/pytest -n 3 --tb short --dist loadscope --no-loadscope-reorder --junitxml .pytest_cache/tests.xml
 
 test-changed: $(READY) ## the tests that a change since main can reach
 	@$(BIN)/python scripts/changed_tests.py

@@ -15,6 +15,7 @@ from benchmarks.zones import Ingress
 from situ.spark.checkpoint import read_offset
 from situ.spark.engine import SparkEngine
 from situ.spark.source import BusSource
+from situ.spark.storage.state_folder import open_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -48,7 +49,7 @@ class Marks:
         return (last - first) / (end - start)
 
 
-def drain_by_engine(bench: Bench, ingress: Ingress, *, fused: bool = True) -> float:
+def drain_by_engine(bench: Bench, ingress: Ingress) -> float:
     """Messages a second that the engine takes, with all it does with them."""
     zone = ingress.zone
     marks = Marks(ingress.last, bench.some(SKIPPED, 1))
@@ -57,7 +58,6 @@ def drain_by_engine(bench: Bench, ingress: Ingress, *, fused: bool = True) -> fl
         zone.address,
         zone.deployment.settings,
         bench.folder("checkpoints"),
-        fused=fused,
         on_batch=lambda batch: marks.add(batch.offset.seq),
     )
     engine.start()
@@ -101,7 +101,7 @@ def drain_by_query(bench: Bench, ingress: Ingress, *, content: str, write: Write
 
 
 def _end(checkpoint: Path, number: int) -> int:
-    return read_offset(checkpoint, number).seq
+    return read_offset(open_folder(checkpoint), number).seq
 
 
 def _wait(marks: Marks, look: Callable[[], object]) -> None:

@@ -8,7 +8,6 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from benchmarks import interpretation_events as events
@@ -25,6 +24,7 @@ from situ.event.lines import encode_rows
 from situ.event.row import Origin, Row
 from situ.lang.expr.scope import NameScope, Variable
 from situ.lang.problems import Problems
+from situ.lang.records import replace
 from situ.lang.types.json_codec import decoder
 from situ.lang.types.model import DOUBLE, Attribute, Struct
 from situ.lang.types.table import Types

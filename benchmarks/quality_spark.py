@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from benchmarks import interpretation_events as events
 from benchmarks.bench import Bench
@@ -11,6 +10,7 @@ from benchmarks.harness import Scenario, Taken, Variant, Verdict
 from benchmarks.interpretation_events import FLAT, PER_MESSAGE
 from benchmarks.interpretation_spark import CLIENTS, drained
 from benchmarks.zones import Ingress, Sent, open_zone
+from situ.lang.records import replace
 from situ.model import Deployment
 from situ.quality.model.declarations import BUILT_IN, Capability, Profile, Quality
 from situ.quality.model.shapes import EventFloor, Limit, Shape, Thin
@@ -47,7 +47,8 @@ def _ingress(bench: Bench, name: str) -> Ingress:
     most = bench.some(100_000, 2_000)
     files = events.files(FLAT, clients=clients, situ=f"spark: {{max_events: {most}}}\n")
     wanted = events.subscriptions(2, 1, mediated=False)
-    wanted[1] = replace(wanted[1], where="id LIKE '_-%'")  # another filter: both have groups of their own anyway
+    # Another filter: both have groups of their own anyway.
+    wanted[1] = replace(wanted[1], where="id LIKE '_-%'")
     zone = bench.open(open_zone(bench.folder("zone"), files, wanted))
     zone.publish(_deployment(name, zone.deployment))
     parts = [

@@ -6,9 +6,10 @@ import bisect
 import itertools
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
+from situ.lang.records import replace
 from situ.quality.model.costs import PiecewiseCost
 from situ.quality.model.declarations import BUILT_IN, Capability, Expectation, Mode, Need, Profile, QualityProperty
 

@@ -7,7 +7,7 @@ count. Everything around it, decoding, matching and delivering, is that of Situ.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,6 +16,7 @@ from situ.contexts.model import Context, Direction
 from situ.contexts.transform.converter import Converter
 from situ.contexts.transform.transformation import Transformation
 from situ.lang.problems import Problem
+from situ.lang.records import replace
 from situ.lang.types.json_codec import decoder, encoder
 from situ.stages.interpret import Interpretation
 from tests.oracles.transformation import transform
@@ -75,18 +76,20 @@ def reflective(plan: Plan) -> Plan:
 
 
 def dispatching(address: Address, version: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What the engine maps over rows that go through Spark, interpreted by looking rules up."""
+    """What the engine maps over the rows of the source, interpreted by looking rules up."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from situ.spark import frames
         from situ.spark.dispatch import DispatchTask, publish
+        from situ.spark.partitions import decode
         from situ.spark.plans import load_plan
 
         plan = _plans.get((address, version))
         if plan is None:
             plan = _plans[address, version] = reflective(load_plan(address, version))
         dispatch = DispatchTask(plan, 0)
-        publish(address, dispatch.messages(frames.rows_of(batches)), (), dispatch.on_stored)
+        rows = decode(frames.messages_of(batches), plan, {}, lambda _: None)
+        publish(address, dispatch.messages(rows), (), dispatch.on_stored)
         dispatch.finish()
         yield frames.count_batch(dispatch.counts())
 

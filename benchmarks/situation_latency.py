@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,6 +20,7 @@ from benchmarks.clients import paced
 from benchmarks.edge import latencies
 from benchmarks.harness import Plot, Scenario, Taken, Variant, Verdict
 from benchmarks.running import Client, Pipe, exchange, situ_run
+from situ.lang.records import replace
 
 RATE = 2_000
 EVERY = 50

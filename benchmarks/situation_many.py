@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -26,6 +25,7 @@ from benchmarks.situation_on_files import (
     share_of,
 )
 from benchmarks.situation_recorded import CLOSING, LATENESS, Recording, answers_of, record, write
+from situ.lang.records import replace
 from situ.spark.checkpoint import Offset
 from situ.spark.detect import DRIVER, BucketDetections
 from situ.stages.detect.detection_plan import DetectionPlan

@@ -35,6 +35,7 @@ from situ.spark.detect import (
     for_driver,
     work,
 )
+from situ.spark.storage.state_folder import open_folder
 from situ.stages.detect.detection_plan import DetectionPlan
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def share_of(
     """What all tasks of a batch know."""
     return BatchShare(
         address=_NOWHERE,
-        checkpoint=states,
+        checkpoint=open_folder(states),
         begin=begin,
         end=end,
         watermarks=watermarks,

@@ -6,10 +6,10 @@ import random
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 from benchmarks.bench import Bench
 from benchmarks.harness import Plot, Scenario, Taken, Variant, Verdict
+from situ.lang.records import replace
 from situ.lang.tags import TagSet
 from situ.scopes.filter_sets import NO_NUMBERS, FilterSets
 from situ.scopes.graph import BoundaryFilter, Dimension, Scope, ScopeGraph

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 
 from benchmarks.bench import Bench
 from benchmarks.harness import Plot, Scenario, Taken, Variant, Verdict
 from situ.event.lines import encode_rows, stamped_lines
 from situ.event.row import Row
+from situ.lang.records import replace
 from situ.lang.tags import NO_TAGS, TagSet
 from situ.lang.types.model import LONG, STRING, Attribute, Struct
 from situ.lang.types.table import Types

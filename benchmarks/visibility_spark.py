@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from benchmarks import interpretation_events as events
 from benchmarks.bench import Bench
@@ -11,6 +10,7 @@ from benchmarks.harness import Scenario, Taken, Variant, Verdict
 from benchmarks.interpretation_events import FLAT, PER_MESSAGE
 from benchmarks.interpretation_spark import CLIENTS, drained
 from benchmarks.zones import Ingress, Sent, open_zone
+from situ.lang.records import replace
 from situ.lang.tags import NO_TAGS, TagSet
 
 WITHOUT, SETTLED, FILTERED = "without scopes", "always or never", "by four filters"

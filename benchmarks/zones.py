@@ -10,12 +10,13 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from situ.bus.sync_bus import BlockingBus
 from situ.event.message import CLIENT, CONTEXT, COUNT, ID, KEY, RECEIVED, EventKey, Message, message_id
 from situ.event.subjects import BusNames, shard_of
+from situ.lang.records import replace
 from situ.project.check import check_folder
 from situ.routing.model import Subscription
 from tests.nats_server import nats_server

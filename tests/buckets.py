@@ -19,6 +19,7 @@ from situ.sources.model import Push
 from situ.spark import detect
 from situ.spark.checkpoint import Offset
 from situ.spark.detect import BatchShare, work
+from situ.spark.storage.state_folder import open_folder
 from situ.stages.detect.detection_plan import DetectionPlan
 from tests.situations import Case, batches, observation_batches
 
@@ -36,7 +37,7 @@ def found_in_buckets(case: Case, folder: Path, buckets: int = 2) -> list[Detecti
         rows = detecting.enrichment.run(observation_batches(batch.observations, detecting.enrichment), knowledge).rows
         share = BatchShare(
             address=Address(servers=("nowhere",), zone="main"),
-            checkpoint=folder,
+            checkpoint=open_folder(folder),
             begin=begin,
             end=end,
             watermarks={case.policy.name: batch.watermark},

@@ -23,6 +23,8 @@ from tests.volume import PROFILE
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.postgresql import PostgresqlServer
+
 pytest_plugins = ("tests.golden_files",)
 ROOT = Path(__file__).parents[1]
 
@@ -53,6 +55,15 @@ def spark() -> Iterator[SparkSession]:
     session = open_session(app="situ-tests")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresqlServer]:
+    """The one PostgreSQL server of the process, started by the first test that asks."""
+    from tests.postgresql import postgresql_server
+
+    with postgresql_server(tmp_path_factory.mktemp("postgresql")) as server:
+        yield server
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from situ.event.row import Row
+from situ.lang.records import replace
 
 SECOND, MINUTE = 1_000_000, 60_000_000
 START = 1_760_000_000 * SECOND
@@ -79,7 +80,7 @@ def history(
             confidence=dice.choice([None, 50.0, 75.0, 80.5, 99.0]),
             received=now,
         )
-        rows.append(msgspec.structs.replace(row, seq=numbers[client]))
+        rows.append(replace(row, seq=numbers[client]))
     return rows
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
+from situ.lang.records import replace
 from situ.quality.match.satisfaction import Satisfaction, match
 from situ.quality.model.allocation_problem import (
     NO_ACTIONS,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from situ.event.instants import microseconds
 from situ.event.lines import decode_line, encode_row, put_parts, stamped_line, without_parts
 from situ.event.message import split_lines
 from situ.event.row import Row
+from situ.lang.records import replace
 from situ.lang.tags import TagSet
 from situ.lang.types.scalars import read_timestamp
 from situ.model import Deployment

@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from situ.lang.records import replace
 from situ.lang.tags import ANY, TagSet
 from situ.scopes.explanation import RootEvent
 from situ.scopes.filter_sets import NO_NUMBERS, FilterNumbers, bits_of, numbers_in

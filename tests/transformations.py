@@ -11,10 +11,8 @@ import datetime as dt
 import decimal
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
-
-import msgspec
 
 from situ.contexts.model import (
     IDENTITY,
@@ -37,6 +35,7 @@ from situ.event.row import BadRow, Row
 from situ.lang.expr.checker.check import check
 from situ.lang.expr.scope import NameScope, Variable, event_scope
 from situ.lang.problems import Problems, SituError
+from situ.lang.records import replace
 from situ.lang.types.json_codec import TYPE_KEY
 from situ.lang.types.layout import columns
 from situ.lang.types.model import (
@@ -584,4 +583,4 @@ def out_of_root(interpretation: Interpretation, row: Row, context: str) -> Row |
     found = interpretation.in_terms(row, context)
     if found is None or isinstance(found, BadRow):
         return found or row
-    return msgspec.structs.replace(row, type=found[0], data=found[1], value=None)
+    return replace(row, type=found[0], data=found[1], value=None)

@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -33,6 +33,7 @@ from situ.event.row import Row
 from situ.event.subjects import DEPLOYMENTS, REGISTRY, BusNames, consumer_of, shard_of
 from situ.lang.catalogue import ENGINE_FAILED
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.model import Deployment
 from situ.routing.model import Subscription
 from situ.stages.plan import compile_plan

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
 from situ.event.message import EventKey, join_lines
+from situ.lang.records import replace
 from situ.routing.model import Subscription
 
 TYPES = """

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
+from situ.lang.records import replace
 from situ.routing.model import Subscription
 from tests.conformance.generated import Generated, Send
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from situ.bus.memory import MemoryBus
@@ -12,6 +11,7 @@ from situ.edge.engine import EdgeEngine
 from situ.event.lines import decode_line
 from situ.event.message import Message, split_lines
 from situ.event.subjects import BusNames
+from situ.lang.records import replace
 from situ.model import Deployment
 from situ.registry.snapshots import publish_deployment
 from tests.conformance.delivered import Delivered, routing_of

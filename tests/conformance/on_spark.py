@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from situ.bus.nats import open_bus
 from situ.contexts.model import ROOT
 from situ.event.message import CLIENT, CONTEXT, COUNT, ID, KEY, RECEIVED, Message, message_id, split_lines
 from situ.event.subjects import BusNames, shard_of
+from situ.lang.records import replace
 from situ.spark.engine import SparkEngine
 from tests.conformance.delivered import Delivered, routing_of
 from tests.conformance.generated import NO_FILES, SITU, TYPES, Send, Step
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 def run_on_spark(
-    spark: SparkSession, folder: Path, steps: Sequence[Step], *, fused: bool, files: Mapping[str, str] = NO_FILES
+    spark: SparkSession, folder: Path, steps: Sequence[Step], *, files: Mapping[str, str] = NO_FILES
 ) -> Delivered:
     """``files`` are what the project has besides."""
     found = Delivered()
     with zone(folder, types=TYPES, situ=SITU, more=files) as at, listening(at.address, found) as heard:
-        engine = SparkEngine(spark, at.address, at.deployment.settings, folder / "checkpoints", fused=fused)
+        engine = SparkEngine(spark, at.address, at.deployment.settings, folder / "checkpoints")
         engine.start()
         try:
             read = 0

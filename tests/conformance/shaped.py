@@ -9,15 +9,14 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-
-import msgspec
 
 from situ.event.instants import print_instant
 from situ.event.message import EventKey, join_lines
 from situ.event.row import Row
+from situ.lang.records import replace
 from situ.model import Deployment
 from situ.quality.model.declarations import Aggregate
 from situ.quality.model.shapes import EventFloor, Limit, Shape, Suppress, Thin
@@ -99,7 +98,7 @@ def make_world(seed: int, *, start: int, events: int, shapes: int, size: int = 0
 
 def _moved(row: Row, by: int, seq: int) -> Row:
     source = f"{row.client}/{row.source}"
-    return msgspec.structs.replace(row, time=row.time + by, recv=row.recv + by, seq=seq, source=source)
+    return replace(row, time=row.time + by, recv=row.recv + by, seq=seq, source=source)
 
 
 def _shape(dice: random.Random, start: int) -> Shape:
@@ -112,11 +111,11 @@ def _shape(dice: random.Random, start: int) -> Shape:
         case "thin":
             return Shape(thin=thin)
         case "across":
-            return Shape(thin=msgspec.structs.replace(thin, across=True, keep=dice.choice(["first", "last"])))
+            return Shape(thin=replace(thin, across=True, keep=dice.choice(["first", "last"])))
         case "held":
-            return Shape(thin=msgspec.structs.replace(thin, keep=dice.choice(["last", "best"])))
+            return Shape(thin=replace(thin, keep=dice.choice(["last", "best"])))
         case "suppress":
-            return Shape(suppress=(msgspec.structs.replace(suppress, max_silence=dice.choice([None, 20 * SECOND])),))
+            return Shape(suppress=(replace(suppress, max_silence=dice.choice([None, 20 * SECOND])),))
         case "aggregate":
             function = dice.choice(["avg", "min", "max", "sum"])
             return Shape(aggregate=Aggregate(function=function, attribute="value", window=6 * every, every=every))

@@ -44,7 +44,6 @@ def check(
     folder: Path,
     seed: int,
     *,
-    fused: bool,
     messages: int,
     subscriptions: int,
     kind: type[Generated] = Generated,
@@ -57,19 +56,16 @@ def check(
     assert len({letter[0] for letter in edge.dead}) >= 6
     assert len(edge.durable) > subscriptions / 2
     assert len(edge.live) > subscriptions / 8
-    compare(run_on_spark(spark, folder / "spark", generated.steps, fused=fused, files=files), edge)
+    compare(run_on_spark(spark, folder / "spark", generated.steps, files=files), edge)
     return edge
 
 
-def check_contexts(
-    spark: SparkSession, folder: Path, seed: int, *, fused: bool, messages: int, subscriptions: int
-) -> None:
+def check_contexts(spark: SparkSession, folder: Path, seed: int, *, messages: int, subscriptions: int) -> None:
     """Half of the clients speak and hear in the terms of a context."""
     edge = check(
         spark,
         folder,
         seed,
-        fused=fused,
         messages=messages,
         subscriptions=subscriptions,
         kind=GeneratedInContexts,
@@ -80,23 +76,21 @@ def check_contexts(
     assert {("INT704", "interpret"), ("INT704", "interpret-out")} <= {(code, stage) for code, _, stage, *_ in edge.dead}
 
 
-@pytest.mark.parametrize("fused", [True, False], ids=["fused", "staged"])
-def test_spark_and_edge_deliver_the_same(spark: SparkSession, tmp_path: Path, fused: bool) -> None:
-    check(spark, tmp_path, 7 + fused, fused=fused, messages=60, subscriptions=40)
+def test_spark_and_edge_deliver_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    check(spark, tmp_path, 8, messages=60, subscriptions=40)
 
 
-@pytest.mark.parametrize("fused", [True, False], ids=["fused", "staged"])
-def test_in_the_terms_of_contexts_too(spark: SparkSession, tmp_path: Path, fused: bool) -> None:
-    check_contexts(spark, tmp_path, 17 + fused, fused=fused, messages=30, subscriptions=40)
+def test_in_the_terms_of_contexts_too(spark: SparkSession, tmp_path: Path) -> None:
+    check_contexts(spark, tmp_path, 18, messages=30, subscriptions=40)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(200, 220))
 def test_in_the_terms_of_contexts_whatever_comes(spark: SparkSession, tmp_path: Path, seed: int) -> None:
-    check_contexts(spark, tmp_path, seed, fused=bool(seed % 2), messages=200, subscriptions=60)
+    check_contexts(spark, tmp_path, seed, messages=200, subscriptions=60)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(100, 140))
 def test_spark_and_edge_deliver_the_same_whatever_comes(spark: SparkSession, tmp_path: Path, seed: int) -> None:
-    check(spark, tmp_path, seed, fused=bool(seed % 2), messages=400, subscriptions=200)
+    check(spark, tmp_path, seed, messages=400, subscriptions=200)

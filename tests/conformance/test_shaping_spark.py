@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 from situ.event.row import Row
+from situ.lang.records import replace
 from situ.routing.delivery_groups import group_of
 from situ.spark.engine import BatchReport, SparkEngine
 from tests.conformance.on_spark import _store
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def run(spark: SparkSession, folder: Path, world: World, *, fused: bool) -> tuple[dict[str, list[Row]], set[int]]:
+def run(spark: SparkSession, folder: Path, world: World) -> tuple[dict[str, list[Row]], set[int]]:
     """What each subscription gets, and by how many tasks batches were worked.
 
     Much is shared by several tasks, little is worked by one: what filters remember is shared anew from batch to batch.
@@ -41,7 +39,6 @@ def run(spark: SparkSession, folder: Path, world: World, *, fused: bool) -> tupl
                 at.address,
                 at.deployment.settings,
                 folder / "checkpoints",
-                fused=fused,
                 partitions=2,
                 on_batch=batches.append,
             )
@@ -56,20 +53,17 @@ def run(spark: SparkSession, folder: Path, world: World, *, fused: bool) -> tupl
     return {id: found.get(id, []) for id in world.shapes}, {each.offset.partitions for each in batches if each.counts}
 
 
-@pytest.mark.parametrize("fused", [True, False])
-def test_tasks_that_share_the_clients_shape_as_the_reference_does(
-    spark: SparkSession, tmp_path: Path, fused: bool
-) -> None:
+def test_tasks_that_share_the_clients_shape_as_the_reference_does(spark: SparkSession, tmp_path: Path) -> None:
     world = make_world(21, start=time.time_ns() // 1000 + FUTURE, events=240, shapes=80, size=3000)
     alone = {id: each for id, each in world.shapes.items() if each.thin is None or not each.thin.across}
     world = replace(world, shapes=alone)
-    found, tasks = run(spark, tmp_path, world, fused=fused)
+    found, tasks = run(spark, tmp_path, world)
     check(world, found, now=0)
     assert tasks == {1, 2}
 
 
 def test_one_task_shapes_what_goes_across(spark: SparkSession, tmp_path: Path) -> None:
     world = make_world(22, start=time.time_ns() // 1000 + FUTURE, events=240, shapes=80, size=3000)
-    found, tasks = run(spark, tmp_path, world, fused=True)
+    found, tasks = run(spark, tmp_path, world)
     check(world, found, now=0)
     assert tasks == {1}

@@ -276,7 +276,8 @@ class Deployed:
 
 
 def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"}
+    places = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(places), "LANG": "C.UTF-8"}
 
 
 @contextmanager

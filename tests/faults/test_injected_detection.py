@@ -25,6 +25,7 @@ from situ.policies.actions.model import VERB_OF
 from situ.policies.model import InstancesByConcept
 from situ.spark.checkpoint import Offset
 from situ.spark.detect import DRIVER, BatchShare, EnrichmentNotes, detections_in, enrich, work
+from situ.spark.storage.state_folder import open_folder
 from situ.stages.plan import Plan
 from tests.edge_zone import edge_zone, eventually
 from tests.faults.injected import MARK, functions_of, inject
@@ -260,7 +261,7 @@ def detect(
     noticed = [msgspec.msgpack.decode(row["blob"], type=EnrichmentNotes) for row in rows if row["bucket"] == DRIVER]
     share = BatchShare(
         address=Address(zone="main", servers=()),
-        checkpoint=folder,
+        checkpoint=open_folder(folder),
         begin=Offset(),
         end=Offset(seq=1, version=plan.version),
         watermarks={"intruder": 1 << 60},

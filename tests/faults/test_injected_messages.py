@@ -24,6 +24,7 @@ from situ.edge.measure import EdgeMeter
 from situ.edge.tables import EdgeTables
 from situ.event.message import EventKey, Message
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.protocol import effects, messages
 from situ.protocol import router_machine as machine
 from situ.protocol.effects import Effect
@@ -176,7 +177,7 @@ def test_every_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             for kind in kinds:
                 effect = example(kind)
                 if kind is effects.Declare:
-                    effect = dataclasses.replace(effect, what=Advertisement(client="tester", name="x", type="Level"))
+                    effect = replace(effect, what=Advertisement(client="tester", name="x", type="Level"))
                 raised: list[int] = []
 
                 async def fail(

@@ -23,9 +23,10 @@ from situ.event.message import Message, split_lines
 from situ.event.row import Row
 from situ.routing.model import Subscription
 from situ.spark.checkpoint import Offset
-from situ.spark.frames import TaskCounts, decode_counts
-from situ.spark.partitions import partitions_of_batch, read_partition
-from situ.spark.source import SourceOptions
+from situ.spark.dispatch import dispatch_part
+from situ.spark.frames import TaskCounts, row_batches
+from situ.spark.partitions import part_of_batch
+from situ.spark.storage.state_folder import open_folder
 from tests.faults.deployed import PATIENCE, ROOT, Deployed, deployed
 from tests.faults.injected import MARK, inject
 from tests.faults.raising import Raising
@@ -280,15 +281,12 @@ def sent_by_a_task(
             sensor = MARK if number == MARKED else "s"
             at.send("press-1", [event(str(each), "Reading", {"sensor": sensor, "value": 1.0}) for each in some])
         end = Offset(seq=MESSAGES, version=1, clock=1)
-        options = SourceOptions(
-            address=at.address, stream="IN", content="counts", checkpoint=folder / "at", partitions=1, max_events=1000
-        )
         with pytest.MonkeyPatch.context() as patch:
             injection = inject(patch, place, once=once)
-            (part,) = partitions_of_batch(options, Offset(), end)
-            (batch,) = read_partition(options, part)
+            part = part_of_batch(at.names, Offset(), end, 0)
+            rows = row_batches(part.messages(at.address), 1000)
+            counts = dispatch_part(at.address, open_folder(folder / "at"), Offset(), end, 0, rows)
         assert injection.raised, "nothing was tried"
-        (counts,) = decode_counts(batch.column(0).to_pylist())
         durable = Counter(row.id for rows in at.delivered().values() for row in rows)
         assert max(Counter((row.client, row.seq) for row in at.root()).values()) == 1
         return durable, live, at.dead(), counts

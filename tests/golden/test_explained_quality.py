@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
+from situ.lang.records import replace
 from situ.quality.explanation.explain import ExplanationCase, explain, explain_expectation, explain_publisher
 from situ.quality.explanation.text import as_text, publisher_as_text
 from situ.quality.model.costs import LevelCost, PiecewiseCost, read_formula

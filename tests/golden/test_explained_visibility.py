@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from situ.event.row import Row
+from situ.lang.records import replace
 from situ.lang.tags import TagSet
 from situ.model import Deployment
 from situ.project.check import check_folder

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
 
+from situ.lang.records import replace
 from situ.lang.tags import ANY, TagSet
 from situ.scopes.graph import BoundaryFilter, Dimension, ScopeGraph
 

@@ -13,13 +13,15 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
+import msgspec
+
 from situ.bus.folder_lock import STATE, private_folder
 from situ.lang.problems import Problem
+from situ.lang.records import replace
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # The database. A request is ``waiting`` to be done, ``failed`` when it was given up, or ``again`` when somebody wants a
@@ -48,8 +50,7 @@ _COLUMNS = "key, pos, about, attempts, target, problem"
 _KEY = re.compile(r"[0-9a-zA-Z][0-9a-zA-Z.-]{0,199}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActionRequest:
+class ActionRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One thing to do, as an engine asked for it. ``about`` is the data of the ``situ.action`` event."""
 
     key: str
@@ -59,7 +60,7 @@ class ActionRequest:
     attempts: int = 0
     target: str = ""
     """Where it goes to, for people; what comes from the environment as it is written."""
-    problem: Mapping[str, str] = field(default_factory=dict)
+    problem: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Why the last attempt failed: code, message, hint."""
 
     @property
@@ -309,8 +310,7 @@ def _take_files_over(database: sqlite3.Connection, folder: Path) -> None:
 # The queue as commands show it: read from the files of the project, whether or not there is a run.
 
 
-@dataclass(frozen=True, slots=True)
-class QueuedAction:
+class QueuedAction(msgspec.Struct, frozen=True):
     """A request and where it stands: ``waiting`` or ``failed``."""
 
     request: ActionRequest

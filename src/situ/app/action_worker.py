@@ -15,7 +15,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from situ.event.message import StoredMessage, position
 from situ.event.subjects import MIXED, BusNames
 from situ.lang.catalogue import ACTION_FAILED, ACTION_LACKS, ACTION_NOT_DECLARED
 from situ.lang.problems import Problem, SituError
+from situ.lang.records import replace
 from situ.lang.types.table import ACTION
 from situ.model import Deployment
 from situ.policies.actions.action_events import digest_of

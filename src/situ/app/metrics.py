@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 
-import msgspec
 import psutil
 
 from situ.app.engines import Engine, EngineCounts
@@ -23,6 +22,7 @@ from situ.bus.interface import Bus
 from situ.contexts.model import ROOT
 from situ.event.subjects import BusNames
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.model import Deployment
 from situ.registry.run_metrics import METRICS_PREFIX, STARTING, EventRates, RunMetrics, detection_metrics
 from situ.registry.snapshots import fetch_deployment
@@ -151,7 +151,7 @@ class MetricsReporter:
 
     def tell(self, state: str, *, restarted: bool = False) -> None:
         """The run is in another state now."""
-        self.figures = msgspec.structs.replace(self.figures, state=state, restarts=self.figures.restarts + restarted)
+        self.figures = replace(self.figures, state=state, restarts=self.figures.restarts + restarted)
 
     async def beat(self, bus: Bus, engine: Engine) -> None:
         """For ever."""
@@ -180,7 +180,7 @@ class MetricsReporter:
         last = (await bus.state(names.in_stream)).last
         clients, used = len(await bus.entries(names.clients)), await asyncio.to_thread(memory)
         # Nothing is waited for from here on: what is told meanwhile, that the run is up above all, would be lost.
-        self.figures = msgspec.structs.replace(
+        self.figures = replace(
             self.figures,
             at=_now(),
             version=engine.version,

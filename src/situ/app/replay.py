@@ -10,7 +10,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby, islice
 from pathlib import Path
@@ -29,6 +29,7 @@ from situ.event.message import CLIENT, PLACES, StoredMessage, join_lines, positi
 from situ.event.row import Origin, Row
 from situ.event.subjects import BusNames
 from situ.lang.catalogue import MALFORMED_LINE
+from situ.lang.records import replace
 from situ.model import Deployment
 from situ.policies.enrichment.enrich import PushObservations
 from situ.policies.enrichment.instances import InstanceColumns

@@ -18,8 +18,6 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any
 
-import msgspec
-
 from situ.app.action_worker import ActionWorker
 from situ.app.admission import admitted_principals, serve_admissions
 from situ.app.engines import Engine, spark_engine
@@ -33,6 +31,7 @@ from situ.bus.nats import NatsBus, open_bus
 from situ.edge.engine import EdgeEngine
 from situ.lang.catalogue import BUS_UNREACHABLE
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.model import Deployment
 from situ.project.state_folder import logging_to, note_applied
 from situ.registry import Registry, current_user, open_registry
@@ -141,7 +140,7 @@ class RunProcess:
     @property
     def figures(self) -> RunMetrics:
         """The last look at the run, at most a second old."""
-        return msgspec.structs.replace(self._pulse.figures, at=time.time_ns() // 1000)
+        return replace(self._pulse.figures, at=time.time_ns() // 1000)
 
     async def ended(self) -> None:
         """Wait until the engine cannot go on; raises why."""

@@ -29,7 +29,7 @@ from situ.project.state_folder import SPARK_LOG
 from situ.quality.measurement.panes import Pane
 from situ.registry.snapshots import engine_alive, report_adopted
 from situ.settings import Settings
-from situ.spark.checkpoint import Offset, last_batch, read_offset
+from situ.spark.checkpoint import Offset, checkpoints_of, last_batch, owner_of, read_offset
 from situ.spark.frames import TaskCounts, Totals
 from situ.stages.detect.situation_events import DetectionCounts, DetectionStatus
 
@@ -55,7 +55,8 @@ class SparkHost:
         self._folder = folder
         self._settings = settings
         self._address = address
-        self._checkpoints = folder / settings.spark.checkpoints.value
+        self._checkpoints = checkpoints_of(settings, folder)
+        self._owner = owner_of(settings, self._checkpoints)
         self._make: Callable[[], SparkEngine] | None = None
         self._close: Callable[[], None] = lambda: None
         self._lost: tuple[type[Exception], ...] = ()
@@ -179,22 +180,32 @@ class SparkHost:
         """Open the session; gives what makes an engine in it."""
         try:
             from situ.spark.checkpoint import check_checkpoint
+            from situ.spark.cluster.remote import is_remote
             from situ.spark.engine import QUERY, SparkEngine
             from situ.spark.session import LOST, open_session
+            from situ.spark.storage.state_folder import environment_of
             from situ.spark.tables import check_tables
         except ModuleNotFoundError as error:
             raise SituError(NO_SPARK(reason=f"there is no Python module `{error.name}`")) from error
         # What cannot be gone on from is told before Java is started, which takes a while.
+        self._owner.claim()
         check_checkpoint(self._checkpoints / QUERY)
         check_tables(self._address, self._folder)
         self._lost = LOST
         settings = self._settings
         conf = {name: value.value for name, value in settings.spark.conf}
+        master = settings.spark.master.value
+        # What is in files of this machine goes along where executors may be on others.
+        for_tasks, secrets = self._address.without_secrets(files=is_remote(master))
+        local = {} if is_remote(master) else {"spark.local.dir": str(self._scratch())}
         session = open_session(
             app=f"situ {settings.name}",
-            master=settings.spark.master.value,
-            conf={"spark.local.dir": str(self._scratch()), **conf},
+            master=master,
+            conf={**local, **conf},
             log=self._folder / SPARK_LOG,
+            folder=self._folder,
+            variables={**secrets, **environment_of(conf)},
+            plain_files=self._checkpoints.is_local,
         )
         self._close = session.stop
         return lambda: SparkEngine(
@@ -202,9 +213,11 @@ class SparkHost:
             self._address,
             settings,
             self._checkpoints,
+            for_tasks=for_tasks,
             folder=self._folder,
             on_batch=self._on_batch,
             on_detect=self._on_detect,
+            before_batch=self._owner.check,
         )
 
     def _stop(self) -> None:
@@ -216,6 +229,7 @@ class SparkHost:
             except self._lost as error:
                 log.warning("Java ended before the engine was stopped (%s); nothing is lost.", type(error).__name__)
             self._engine = None
+        self._owner.release()
         shutil.rmtree(self._folder / _SCRATCH, ignore_errors=True)
 
     def _on_batch(self, batch: BatchReport) -> None:

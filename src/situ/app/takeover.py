@@ -33,33 +33,32 @@ _EVENTS = "events"
 
 async def take_over(kind: str, bus: Bus, folder: Path, settings: Settings, address: Address) -> None:
     """Have this engine go on where the one before it was, if that was another."""
-    checkpoints = folder / settings.spark.checkpoints.value
-    former = await asyncio.to_thread(_former, folder, checkpoints)
+    former = await asyncio.to_thread(_former, folder, settings)
     if former is not None and former != kind:
         log.info("the %s engine goes on where the %s engine was", kind, former)
         if kind == SPARK:
-            await _to_spark(bus, folder, address, checkpoints)
+            await _to_spark(bus, folder, settings, address)
         else:
-            await asyncio.to_thread(_to_edge, folder, settings, address, checkpoints)
+            await asyncio.to_thread(_to_edge, folder, settings, address)
     if former != kind:
         await asyncio.to_thread(_note, folder, kind)
 
 
-async def _to_spark(bus: Bus, folder: Path, address: Address, checkpoints: Path) -> None:
+async def _to_spark(bus: Bus, folder: Path, settings: Settings, address: Address) -> None:
     left = await EdgeEngine(bus, folder).hand_over()
     try:
         from situ.spark.takeover import begin_spark
     except ModuleNotFoundError as error:
         raise _without_spark(error) from error
-    await asyncio.to_thread(begin_spark, address, checkpoints, left)
+    await asyncio.to_thread(begin_spark, address, settings, folder, left)
 
 
-def _to_edge(folder: Path, settings: Settings, address: Address, checkpoints: Path) -> None:
+def _to_edge(folder: Path, settings: Settings, address: Address) -> None:
     try:
         from situ.spark.takeover import left_by_spark
     except ModuleNotFoundError as error:
         raise _without_spark(error) from error
-    edge.begin_edge(folder, left_by_spark(address, settings, checkpoints, folder))
+    edge.begin_edge(folder, left_by_spark(address, settings, folder))
 
 
 def _without_spark(error: ModuleNotFoundError) -> SituError:
@@ -69,7 +68,7 @@ def _without_spark(error: ModuleNotFoundError) -> SituError:
 # ── who was at work ──
 
 
-def _former(folder: Path, checkpoints: Path) -> str | None:
+def _former(folder: Path, settings: Settings) -> str | None:
     """The engine that was at work last; None if none ever was."""
     try:
         known = json.loads((folder / _FILE).read_text(encoding="utf-8"))["engine"]
@@ -77,12 +76,16 @@ def _former(folder: Path, checkpoints: Path) -> str | None:
             return str(known)
     except (OSError, ValueError, KeyError, TypeError):
         pass  # written by a release that did not say it, or torn: the traces of engines tell
-    traces = {EDGE: _latest(edge.traces(folder)), SPARK: _latest(_checkpoints(checkpoints))}
+    traces = {
+        EDGE: _latest(edge.traces(folder)),
+        SPARK: _latest(_checkpoints(folder / settings.spark.checkpoints.value)),
+    }
     last = max(traces, key=lambda each: traces[each])
     return last if traces[last] else None
 
 
 def _checkpoints(checkpoints: Path) -> Iterator[Path]:
+    """Of a run whose release did not note its engine: those had local files only."""
     events = checkpoints / _EVENTS
     yield from (events / "offsets").glob("*")
     yield events / "ends.json"

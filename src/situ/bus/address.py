@@ -9,12 +9,17 @@ credentials of one client only is that client, the *principal* of the address, a
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
+import shutil
+import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
+from urllib.parse import unquote
 
 import msgspec
 
@@ -22,6 +27,7 @@ from situ.bus.folder_lock import CREDENTIALS, read_lock
 from situ.lang.catalogue import CREDENTIALS_UNUSABLE, NO_BUS
 from situ.lang.documents import parse_json, substitute
 from situ.lang.problems import Problems, SituError
+from situ.lang.records import replace
 from situ.settings import Settings, load_settings
 from situ.settings.kinds import Text
 
@@ -65,6 +71,76 @@ class Address:
     def token(self) -> str | None:
         """The secret itself, read now; None if none is needed."""
         return read_secret(self.token_file, "the key", _OF_RUN) if self.token_file else None
+
+    def without_secrets(self, *, files: bool) -> tuple[Address, dict[str, str]]:
+        """This address for processes elsewhere, and the variables that they find the secrets in.
+
+        What stands in the address of a server moves there in any case; with ``files``, also what is in files of this
+        machine. :meth:`with_secrets` is the way back.
+        """
+        changes: dict[str, object] = {}
+        variables: dict[str, str] = {}
+        login = next((found[0][2:-1] for each in self.servers if (found := _USER.search(each))), "")
+        if login:
+            changes["servers"] = tuple(_USER.sub("//", each) for each in self.servers)
+            changes["credentials"], variables[f"{SECRET}LOGIN"] = f"{_REFERENCE}LOGIN", unquote(login)
+        for name in _FILES if files else ():
+            if (file := getattr(self, name)) and name not in changes:
+                what = name.removesuffix("_file").upper()
+                changes[name] = f"{_REFERENCE}{what}@{file}"
+                variables[f"{SECRET}{what}"] = read_secret(file, "a secret")
+        return replace(self, **changes), variables
+
+    def with_secrets(self) -> Address:
+        """This address with files that are here. B112 if a secret is not."""
+        named = {name: getattr(self, name) for name in _FILES}
+        return replace(
+            self,
+            **{name: _secret_file(each) for name, each in named.items() if each.startswith(_REFERENCE)},
+        )
+
+
+_FILES = ("token_file", "credentials", "ca", "cert", "key")
+_REFERENCE = "secret:"
+SECRET = "SITU_SECRET_"
+"""What the variables begin with. Spark shows no value of a name with ``secret`` in it."""
+SECRETS = "SITU_SECRETS"
+"""The variable that names a folder with a file for each secret, where a machine has its own."""
+
+
+def _secret_file(reference: str) -> str:
+    """A file with the secret: one that this machine has of its own, the variable, or the one it was read from."""
+    name, _, origin = reference.removeprefix(_REFERENCE).partition("@")
+    own = Path(os.environ.get(SECRETS, "/run/secrets/situ")) / name.lower()
+    if own.is_file():
+        return str(own)
+    content = os.environ.get(f"{SECRET}{name}")
+    if content is None:
+        if origin and Path(origin).is_file():
+            return origin
+        remedy = f"Give this machine the variable `{SECRET}{name}`, or a file `{own}`."
+        reason = "neither the variable nor the file is there"
+        raise SituError(CREDENTIALS_UNUSABLE(file=reference, what="a secret", reason=reason, remedy=remedy))
+    file = _private_folder() / name.lower()
+    if not file.exists():
+        beside = file.with_name(f".{file.name}.{os.getpid()}")
+        beside.touch(0o600)
+        beside.write_text(content, encoding="utf-8")
+        beside.replace(file)
+    return str(file)
+
+
+@cache
+def _private_folder() -> Path:
+    """Of this process and its forks; libraries read certificates from files only."""
+    folder = Path(tempfile.mkdtemp(prefix="situ-secrets-"))
+    atexit.register(_remove, folder, os.getpid())
+    return folder
+
+
+def _remove(folder: Path, owner: int) -> None:
+    if os.getpid() == owner:  # and not a fork
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def read_secret(file: str, what: str, remedy: str = OF_CLIENT) -> str:

@@ -17,10 +17,10 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 from nats.aio.msg import Msg
 
 from situ.bus.connection import NatsConnection, NatsSubscription
@@ -31,6 +31,7 @@ from situ.event.message import DECIDED, HANDED, StoredMessage
 from situ.event.subjects import MIXED, BusNames
 from situ.lang.catalogue import BUS_UNREACHABLE, NO_ANSWER, NOT_ON_BUS
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 
 _YEAR = nanoseconds(timedelta(days=365))
 _EXPIRES = 10.0
@@ -108,8 +109,7 @@ class Consumers:
         return consumption
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
+class _Given(msgspec.Struct, frozen=True):
     """A message under way to the reader."""
 
     message: StoredMessage

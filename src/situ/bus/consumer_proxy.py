@@ -13,7 +13,6 @@ import secrets
 from collections import deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
@@ -47,8 +46,7 @@ _OVER = {"Status": "409", "Description": "Router Ends"}
 _MOST_BYTES = 8 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HandedRange:
+class HandedRange(msgspec.Struct, frozen=True, kw_only=True):
     """What was handed to a reader and is wanted again: behind ``floor`` up to ``last``, each a sequence of the stream
     and the number that the message has for the reader; of these from the number ``wanted`` on."""
 

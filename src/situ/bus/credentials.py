@@ -117,6 +117,7 @@ _JWT, _SEED_HEADER = "BEGIN NATS USER JWT", "BEGIN USER NKEY SEED"
 def admission(address: Address) -> dict[str, Any]:
     """The options of a connection to this address that hold secrets."""
     options: dict[str, Any] = {}
+    address = address.with_secrets()
     if (token := address.token()) is not None:
         seed = seed_in(token)
         options.update({"token": token} if seed is None else {"nkeys_seed_str": seed})

@@ -14,11 +14,12 @@ import stat
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any
+
+import msgspec
 
 from situ.lang.catalogue import FOLDER_IN_USE, OTHER_LAYOUT
 from situ.lang.problems import SituError
@@ -35,14 +36,13 @@ _MOST = 1024 * 1024  # bytes of the text that are read
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockHolder:
+class LockHolder(msgspec.Struct, frozen=True, kw_only=True):
     """The run that holds a folder."""
 
     pid: int
     start: str = ""
-    ports: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
-    settings: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    ports: Mapping[str, int] = msgspec.field(default_factory=lambda: _NOTHING)
+    settings: Mapping[str, Any] = msgspec.field(default_factory=lambda: _NOTHING)
     """Those it was started with, as JSON: it is reached by them, whatever situ.yaml says by now."""
 
 

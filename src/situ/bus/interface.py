@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
+
+import msgspec
 
 from situ.event.message import Message, StoredMessage
 from situ.event.subjects import BusNames
@@ -22,16 +23,14 @@ def wall_clock() -> int:
     return time.time_ns() // 1000
 
 
-@dataclass(frozen=True, slots=True)
-class StoreAck:
+class StoreAck(msgspec.Struct, frozen=True):
     """A message is stored under ``seq``; a duplicate was before, and that is where."""
 
     seq: int
     duplicate: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamState:
+class StreamState(msgspec.Struct, frozen=True, kw_only=True):
     """What a stream holds; ``first`` is ``last + 1`` if that is nothing."""
 
     first: int
@@ -40,8 +39,7 @@ class StreamState:
     size: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyEntry:
+class KeyEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A value under a key. No value: the key was removed."""
 
     key: str
@@ -49,8 +47,7 @@ class KeyEntry:
     revision: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerState:
+class ConsumerState(msgspec.Struct, frozen=True, kw_only=True):
     """How far a durable consumer is: acknowledged up to this sequence, and how many messages wait beyond."""
 
     name: str

@@ -11,7 +11,7 @@ import logging
 from bisect import bisect_left
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any
@@ -22,6 +22,7 @@ from situ.event.message import REPLY, Message, StoredMessage
 from situ.event.subjects import MIXED, BusNames
 from situ.lang.catalogue import MESSAGE_TOO_LARGE, NO_ANSWER, NO_LISTENER, NOT_ON_BUS, OTHER_REVISION, STREAM_FULL
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.settings import Settings
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -14,10 +14,10 @@ import secrets
 from collections import deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
 
+import msgspec
 import nats.errors
 from nats.aio.msg import Msg
 
@@ -53,8 +53,7 @@ _BUSY = (10167, 10076, 10008)  # too many requests; JetStream not there yet
 _NO_RESPONDERS = "503"
 
 
-@dataclass(slots=True, eq=False)
-class _Handed:
+class _Handed(msgspec.Struct, eq=False):
     number: int
     message: Message
     headers: dict[str, str]
@@ -72,15 +71,13 @@ class _Handed:
         return len(self.message.body) + 256
 
 
-@dataclass(slots=True)
-class _Counts:
+class _Counts(msgspec.Struct):
     messages: int = 0
     size: int = 0
 
 
-@dataclass(slots=True)
-class _Lane:
-    waiting: deque[_Handed] = field(default_factory=deque)
+class _Lane(msgspec.Struct):
+    waiting: deque[_Handed] = msgspec.field(default_factory=deque)
 
 
 class Publisher:

@@ -117,6 +117,7 @@ COMMANDS = {
         "Look at what policies asked for that is not done yet, or failed; try it again, or drop it.",
     ),
     "client": ("situ.cli.commands.client:app", "Give clients credentials of their own, and take them back."),
+    "package": ("situ.cli.commands.package:app", "Pack what machines of a cluster need to run the project."),
     "types": ("situ.cli.commands.types:app", "Exchange types with JSON Schema, Spark and Arrow."),
     "scopes": (
         "situ.cli.commands.scopes:app",

@@ -13,7 +13,8 @@ import sys
 from typing import NoReturn
 
 _INTERRUPTED = 130  # `Exit.INTERRUPTED`, before anything of ours is imported
-_NEW_OBJECTS = 50_000  # what is loaded at the start stays: looking through it for garbage is a tenth of a short command
+# What is loaded at the start stays: looking through it for garbage is a twentieth of a short command.
+_NEW_OBJECTS = 200_000
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from situ.bus.address import resolve_address, settings_of_run
 from situ.bus.folder_lock import read_lock
 from situ.cli.exits import CommandError, Exit
 from situ.lang.catalogue import FILE_UNREADABLE
 from situ.lang.problems import Location, Problem, SituError
+from situ.lang.records import replace
 from situ.project.folder import find_project, read_settings
 from situ.project.state_folder import edited_files
 
@@ -152,8 +154,7 @@ class ProjectLocation(Protocol):
     def settings(self) -> Settings: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveRun:
+class LiveRun(msgspec.Struct, frozen=True, kw_only=True):
     """Where the run of a project is, or would be. ``edited``: the files that are not what is in force."""
 
     path: Path

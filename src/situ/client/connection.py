@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from situ.bus.address import Address, read_secret, resolve_address, settings_of_run
@@ -22,6 +21,7 @@ from situ.client.state_files import ClientFiles, state_folder
 from situ.lang.catalogue import NO_PROJECT, NO_RIGHT
 from situ.lang.documents import parse_yaml, substitute
 from situ.lang.problems import Problems, SituError
+from situ.lang.records import replace
 from situ.routing.model import NAME
 from situ.settings import Settings, load_settings
 

@@ -11,13 +11,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mappi
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from situ.bus.interface import Bus
 from situ.client.declarations import Registration
 from situ.client.feedback import FeedbackListener, QualityRegistrations
 from situ.client.quality_files import Body, ExpectationDraft, read_expectations, write_file
 from situ.client.session import Session
+from situ.lang.records import replace
 from situ.protocol.messages import AskQuality, ChangeExpectation, Expect, MoveExpectation
 from situ.quality.negotiation.feedback import StateChange
 
@@ -256,7 +255,7 @@ class ExpectationHandler(QualityRegistrations[RegisteredExpectation, StateChange
         """With ids as this client calls them."""
         prefix = f"{self.client}/"
         force = change.in_force
-        return msgspec.structs.replace(
+        return replace(
             change,
             expectation=change.expectation.removeprefix(prefix),
             in_force=None if force is None else force.removeprefix(prefix),

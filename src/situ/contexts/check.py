@@ -7,7 +7,8 @@ subtype. `check_contexts` runs it for all contexts, together with the type verif
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+import msgspec
 
 from situ.contexts.model import KEEP, Context, Direction, Pattern, Rule
 from situ.contexts.patterns import Traversal, print_pattern
@@ -17,6 +18,7 @@ from situ.contexts.table import Contexts
 from situ.contexts.transform.transformation import transformations
 from situ.lang.catalogue import LOSES_TO_SUBTYPE, PATTERN_TWICE, RULE_MATCHES_NOTHING, RULE_NEVER_APPLIES
 from situ.lang.problems import Problem, Problems, SituError
+from situ.lang.records import replace
 from situ.lang.types.model import is_subtype
 from situ.lang.types.table import Types
 
@@ -26,14 +28,13 @@ from situ.lang.types.table import Types
 _MOST_NAMED = 3  # places in a message
 
 
-@dataclass(slots=True)
-class _RuleUse:
+class _RuleUse(msgspec.Struct):
     """What became of one rule at the places it matches."""
 
     applied: bool = False
-    beaten: list[tuple[Traversal, Rule]] = field(default_factory=list)
+    beaten: list[tuple[Traversal, Rule]] = msgspec.field(default_factory=list)
     """Where another rule is applied instead."""
-    covered: list[tuple[Traversal, Rule]] = field(default_factory=list)
+    covered: list[tuple[Traversal, Rule]] = msgspec.field(default_factory=list)
     """Where a rule converts the whole that it is a part of."""
 
 

@@ -7,7 +7,7 @@ contexts whose users would notice a change stay as they are, and a fork has what
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from situ.contexts.function_bodies import DATA
@@ -20,6 +20,7 @@ from situ.lang.catalogue import CONTEXT_IN_USE, NO_WAY_BACK, RULE_KEPT
 from situ.lang.expr.format import print_expression
 from situ.lang.expr.tree import Literal, MakeStruct, Node, Read, rebuild, walk
 from situ.lang.problems import Location, Problem, Problems, SituError
+from situ.lang.records import replace
 from situ.lang.types.model import Attribute, ListOf, Struct, Type, plain
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from datetime import timedelta
+
+import msgspec
 
 from situ.contexts.model import ROOT, Direction, Expression, MissingValue, former_root
 from situ.lang.catalogue import (
@@ -26,6 +27,7 @@ from situ.lang.expr.scope import SignatureText, parse_signature, split_definitio
 from situ.lang.expr.syntax import Locate, spell
 from situ.lang.problems import Location, Problems, SituError, nearest
 from situ.lang.quantities import parse_duration, parse_instant
+from situ.lang.records import replace
 from situ.lang.types.declaration import (
     TypeDeclaration,
     UnitDeclaration,
@@ -64,8 +66,7 @@ _MAPPING = re.compile(r"\s*([^\s<>]+)\s*(<?->)\s*([^\s<>]+)\s*")
 _RULE = re.compile(r"\s*(\S(?:.*\S)?)\s*->\s*([A-Za-z_][A-Za-z0-9_]*)\s*", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedWords:
+class PlacedWords(msgspec.Struct, frozen=True, kw_only=True):
     """Some words of a text, with their place."""
 
     text: str
@@ -76,8 +77,7 @@ class PlacedWords:
         return self.locate(0, len(self.text))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MappingText:
+class MappingText(msgspec.Struct, frozen=True, kw_only=True):
     """``out: A -> B`` and what of it does not go by name. ``both`` is the one from root, and its opposite."""
 
     direction: Direction
@@ -88,8 +88,7 @@ class MappingText:
     location: Location
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleText:
+class RuleText(msgspec.Struct, frozen=True, kw_only=True):
     """``pattern -> function``; without a direction it is that of the context's mappings."""
 
     direction: Direction | None
@@ -99,8 +98,7 @@ class RuleText:
     kept: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextText:
+class ContextText(msgspec.Struct, frozen=True, kw_only=True):
     """A context as written."""
 
     id: str
@@ -271,8 +269,7 @@ _HOLD = "hold "
 _VARIABLES = ("value", "event", "data")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LookupText:
+class LookupText(msgspec.Struct, frozen=True, kw_only=True):
     """``name: {source, key: {column: expression}, as_of: column}``."""
 
     name: ScalarNode
@@ -281,8 +278,7 @@ class LookupText:
     as_of: ScalarNode | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateText:
+class StateText(msgspec.Struct, frozen=True, kw_only=True):
     """``name: {event, key, keep: {name: expression}, history, ttl, max_keys}``; None where something is missing."""
 
     name: ScalarNode
@@ -294,8 +290,7 @@ class StateText:
     max_keys: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversionText:
+class ConversionText(msgspec.Struct, frozen=True, kw_only=True):
     """A function of a context, without what in it was not understood."""
 
     name: str

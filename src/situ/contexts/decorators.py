@@ -14,13 +14,14 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, is_dataclass, replace
+from dataclasses import MISSING, dataclass, is_dataclass
 from types import FunctionType, MappingProxyType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from situ.contexts.model import ROOT
 from situ.lang.catalogue import CODE_FROM_CLIENT, DIRECTION_MISSING, UNKNOWN_FUNCTION
 from situ.lang.problems import SituError, nearest
+from situ.lang.records import replace
 from situ.lang.types.model import format_head
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

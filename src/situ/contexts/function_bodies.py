@@ -21,7 +21,6 @@ itself how. The result fits the function's result; a struct that is made here ha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import lru_cache
 
 from situ.contexts.model import Conversion, Expression, TableLookup
@@ -32,6 +31,7 @@ from situ.lang.expr.scope import NameScope, Variable, envelope
 from situ.lang.expr.syntax import Locate, Syntax, locate_in, parse_syntax
 from situ.lang.expr.tree import Node, Read, rebuild, walk
 from situ.lang.problems import Problem, SituError
+from situ.lang.records import replace
 from situ.lang.types.model import Attribute, Struct, Type
 from situ.lang.units import NO_UNIT, Units
 

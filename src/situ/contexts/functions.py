@@ -7,7 +7,8 @@ overrides, Python code, unambiguous units. `define_functions` makes a `Conversio
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+
+import msgspec
 
 from situ.contexts.declarations import ContextText, ConversionText, LookupText, StateText, read_conversion
 from situ.contexts.function_bodies import (
@@ -44,6 +45,7 @@ from situ.lang.expr.faults import Faults
 from situ.lang.expr.scope import NameScope, Variable
 from situ.lang.expr.tree import Node, Read
 from situ.lang.problems import Problem, Problems, SituError, nearest
+from situ.lang.records import replace
 from situ.lang.types.json_codec import decode
 from situ.lang.types.lookup import Lookup as Names
 from situ.lang.types.model import TIMESTAMP, Attribute, AttributeText, Struct, plain
@@ -168,8 +170,7 @@ Sources = Mapping[str, Struct]
 """The pull sources by name, each with what its rows are."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DefinedFunctions:
+class DefinedFunctions(msgspec.Struct, frozen=True, kw_only=True):
     """The functions whose signature is known; ``faulty`` are those that cannot be used, for reasons given."""
 
     functions: Mapping[str, Conversion]

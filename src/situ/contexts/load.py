@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
+
+import msgspec
 
 from situ.contexts.declarations import ContextText, declare_contexts
 from situ.contexts.functions import Sources, define_functions
@@ -38,6 +39,7 @@ from situ.lang.expr.faults import NO_FAULTS, Faults, find_faults
 from situ.lang.expr.limits import DEFAULT_LIMITS, ExpressionLimits
 from situ.lang.expr.scope import NameScope
 from situ.lang.problems import Problem, Problems, SituError, nearest
+from situ.lang.records import replace
 from situ.lang.types.declaration import TypeDeclaration, UnitDeclaration
 from situ.lang.types.dependency_order import dependency_order
 from situ.lang.types.model import Attribute, ListOf, Struct, Type, fits, is_subtype
@@ -237,8 +239,7 @@ def _in_order(declared: Mapping[str, ContextText], loading: _ContextLoader, prob
 # ── one after the other ───────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(slots=True)
-class _LoadedContext:
+class _LoadedContext(msgspec.Struct):
     """A context with what is wrong in it, as far as others have to know."""
 
     faults: Faults

@@ -15,6 +15,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
+
 from situ.lang.expr.scope import NameScope, Variable
 from situ.lang.expr.syntax import Locate
 from situ.lang.expr.tree import Node
@@ -47,8 +49,7 @@ def _nothing() -> Mapping[str, Any]:
 # ── rules ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Qualifier:
+class Qualifier(msgspec.Struct, frozen=True, kw_only=True):
     """A step of a pattern, normalised: it holds where the value's type is ``type`` or below it.
 
     With an ``attribute`` it is one about that attribute, or with ``elements`` about the elements of that list.
@@ -105,8 +106,7 @@ Path = tuple[str, ...]
 """Attributes, each of what the one before it leads to."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FromPath:
+class FromPath(msgspec.Struct, frozen=True, kw_only=True):
     """A target attribute gets what is at this place of the source; the rules for that place apply."""
 
     path: Path
@@ -120,8 +120,7 @@ class FromExpression:
     node: Node = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FromDefault:
+class FromDefault(msgspec.Struct, frozen=True, kw_only=True):
     """A target attribute always has this value."""
 
     value: Any
@@ -174,8 +173,7 @@ class Expression:
     locate: Locate | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableLookup:
+class TableLookup(msgspec.Struct, frozen=True, kw_only=True):
     """The row of a pull table that a conversion reads as a variable of its own."""
 
     name: str
@@ -184,12 +182,11 @@ class TableLookup:
     """Column → the expression whose value it must have."""
     as_of: str = ""
     """The column of instants: the last row not after the time that the function means."""
-    row: Struct = field(default_factory=lambda: Struct("", ()))
+    row: Struct = msgspec.field(default_factory=lambda: Struct("", ()))
     """What a row of the table is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReferenceState:
+class ReferenceState(msgspec.Struct, frozen=True, kw_only=True):
     """What a conversion remembers of another event stream, per key: the latest not later than the event's own time."""
 
     name: str
@@ -202,7 +199,7 @@ class ReferenceState:
     ttl: timedelta
     max_keys: int
     history: timedelta = timedelta()
-    row: Struct = field(default_factory=lambda: Struct("", ()))
+    row: Struct = msgspec.field(default_factory=lambda: Struct("", ()))
     """What the conversion reads: the names of ``keep``."""
 
 

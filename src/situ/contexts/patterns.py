@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import NoReturn
+
+import msgspec
 
 from situ.contexts.model import Pattern, Qualifier
 from situ.lang.catalogue import (
@@ -21,6 +22,7 @@ from situ.lang.catalogue import (
     QUALIFIER_NO_SUBTYPE,
 )
 from situ.lang.problems import Problems, SituError, nearest
+from situ.lang.records import replace
 from situ.lang.types.model import (
     DEEPEST,
     LONGEST_NAME,
@@ -51,8 +53,7 @@ _DECIMAL = re.compile(r"decimal\s*\(\s*([0-9]{1,4})\s*,\s*([0-9]{1,4})\s*\)")
 _ROOT = re.compile(r"root\s*:\s*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TypeText:
+class TypeText(msgspec.Struct, frozen=True, kw_only=True):
     """A type that is one for certain: in parentheses or brackets, or a decimal. ``lists`` counts its brackets."""
 
     name: str
@@ -64,8 +65,7 @@ class TypeText:
     decimal: Decimal | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatternPart:
+class PatternPart(msgspec.Struct, frozen=True, kw_only=True):
     """What stands between two dots."""
 
     at: int
@@ -387,8 +387,7 @@ def _below(type: Type, types: Types) -> Iterator[Type]:
 # value has there. A *pattern* stands for many.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraversalStep:
+class TraversalStep(msgspec.Struct, frozen=True, kw_only=True):
     """From a struct to the value of an attribute, or with ``elements`` to an element of the list that it is.
 
     ``type`` is the dynamic type of that value. A list and its elements are on the same level.
@@ -399,8 +398,7 @@ class TraversalStep:
     type: Type
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Traversal:
+class Traversal(msgspec.Struct, frozen=True, kw_only=True):
     """One place in an event of type ``event``: without steps the event itself."""
 
     event: Struct

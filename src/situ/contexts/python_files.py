@@ -9,9 +9,11 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
+
+import msgspec
 
 from situ.contexts.declarations import ContextText, PlacedWords, RuleText
 from situ.contexts.model import ROOT, Direction
@@ -19,6 +21,7 @@ from situ.lang.catalogue import BAD_PYTHON
 from situ.lang.documents import MappingNode, Node, Reader, ScalarNode
 from situ.lang.documents.nodes import DocumentLimits, SourceText, placed, read_source
 from situ.lang.problems import Location, Problems
+from situ.lang.records import replace
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Reading. As nothing is executed, arguments of decorators are literals. A file stands alone: it imports what is
@@ -41,8 +44,7 @@ _KNOWN: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecoratedRule:
+class DecoratedRule(msgspec.Struct, frozen=True, kw_only=True):
     """``@transform_with(…)`` on a function."""
 
     function: str = ""
@@ -51,8 +53,7 @@ class DecoratedRule:
     direction: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecoratedFunction:
+class DecoratedFunction(msgspec.Struct, frozen=True, kw_only=True):
     """A function that decorators declare: in which context, with which signature, by which rules it is used."""
 
     name: str
@@ -62,7 +63,7 @@ class DecoratedFunction:
     signature: str
     context: str = ROOT
     extends: str = ""
-    more: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    more: Mapping[str, Any] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     rules: tuple[DecoratedRule, ...] = ()
     start: int = 0
     """Where its name stands in the text."""

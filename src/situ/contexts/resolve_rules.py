@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
+
+import msgspec
 
 from situ.contexts.model import KEEP, Context, Direction, Pattern, Qualifier, Rule
 from situ.contexts.patterns import Traversal, TraversalStep
@@ -210,13 +211,12 @@ Alike = tuple[Rule, ...]
 """The rules of one pattern: the one in force, and those it overrides."""
 
 
-@dataclass(slots=True)
-class _PatternNode:
+class _PatternNode(msgspec.Struct):
     """Where patterns are after one of their parts: what follows, and what ends."""
 
-    attributes: dict[tuple[str, bool], dict[Type, _PatternNode]] = field(default_factory=dict)
-    types: dict[Type, _PatternNode] = field(default_factory=dict)
-    last: dict[Type, Alike] = field(default_factory=dict)
+    attributes: dict[tuple[str, bool], dict[Type, _PatternNode]] = msgspec.field(default_factory=dict)
+    types: dict[Type, _PatternNode] = msgspec.field(default_factory=dict)
+    last: dict[Type, Alike] = msgspec.field(default_factory=dict)
     """Rules whose patterns end with a type here, directly or further down."""
     ends: Alike | None = None
     """The rules whose pattern ends with the attribute that led here."""
@@ -299,8 +299,7 @@ class PatternTree:
 # conversions do is :mod:`situ.contexts.transform.transformation`.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RuleSet:
+class RuleSet(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The rules visible in a context for one direction, ready to be looked up."""
 
     rules: tuple[Rule, ...]
@@ -329,8 +328,7 @@ _NO_RULES: tuple[Rule, ...] = ()
 _NO_ATTRIBUTES: Mapping[str, tuple[ResolvedPlace, ...]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ResolvedPlace:
+class ResolvedPlace(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A place of an event with the dynamic type of the value there, and the rule that converts it.
 
     Without a rule, ``attributes`` (of a struct) or ``elements`` (of a list) hold what lies below: a place for each
@@ -341,7 +339,7 @@ class ResolvedPlace:
     rule: Rule | None = None
     beaten: tuple[Rule, ...] = ()
     """The other rules that match, the next best first."""
-    attributes: Mapping[str, tuple[ResolvedPlace, ...]] = field(default_factory=lambda: _NO_ATTRIBUTES)
+    attributes: Mapping[str, tuple[ResolvedPlace, ...]] = msgspec.field(default_factory=lambda: _NO_ATTRIBUTES)
     elements: tuple[ResolvedPlace, ...] = ()
 
     @property

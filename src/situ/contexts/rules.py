@@ -7,8 +7,9 @@ function converts what a pattern names, in which direction.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
 from types import MappingProxyType
+
+import msgspec
 
 from situ.contexts.declarations import ContextText, MappingText, PlacedWords, RuleText
 from situ.contexts.model import (
@@ -42,6 +43,7 @@ from situ.lang.expr.faults import Faults
 from situ.lang.expr.scope import NameScope, Variable, event_scope
 from situ.lang.expr.syntax import spell
 from situ.lang.problems import Location, Problem, Problems, SituError, nearest
+from situ.lang.records import replace
 from situ.lang.types.json_codec import decode
 from situ.lang.types.model import ROOT_PREFIX, Attribute, ListOf, Struct, is_subtype, plain
 from situ.lang.types.table import Types
@@ -53,8 +55,7 @@ from situ.lang.types.table import Types
 _FORMS = "Write a path of the source, `{expr: EXPRESSION}` or `{default: VALUE}`."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DefinedMappings:
+class DefinedMappings(msgspec.Struct, frozen=True, kw_only=True):
     """Mappings, and where what was written cannot be used: (target type, target path)."""
 
     mappings: tuple[EventMapping, ...]

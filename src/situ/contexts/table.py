@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, assert_never
 
@@ -33,6 +32,7 @@ from situ.lang.expr.definitions import DefinedFunction
 from situ.lang.expr.faults import Faults
 from situ.lang.expr.scope import NameScope
 from situ.lang.quantities import format_duration
+from situ.lang.records import replace
 from situ.lang.types.json_codec import encode
 from situ.lang.types.model import ROOT_PREFIX, Struct, Type, format_head, plain
 from situ.lang.types.table import Types

@@ -9,9 +9,10 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
+
+import msgspec
 
 from situ.contexts.model import KEEP, ROOT, Context, Conversion, Direction, EventMapping, Pattern, Rule
 from situ.contexts.patterns import print_pattern
@@ -21,6 +22,7 @@ from situ.lang.catalogue import LACKS_ATTRIBUTES, NO_WAY_BACK, NOT_INVERSE
 from situ.lang.expr.interpret import interpret
 from situ.lang.expr.runtime import FAILURES
 from situ.lang.problems import Location, Problems
+from situ.lang.records import replace
 from situ.lang.types.model import (
     BOOLEAN,
     BYTES,
@@ -232,8 +234,7 @@ def _sample(type: Type, number: int) -> Any:
 # has the old one's function.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeepRule:
+class KeepRule(msgspec.Struct, frozen=True, kw_only=True):
     """A rule that was put in, and the new one it overrides."""
 
     rule: Rule

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import yaml
 
 from situ.contexts.table import Contexts
@@ -23,11 +24,11 @@ from situ.lang.documents.builder import resolve
 from situ.lang.documents.nodes import placed
 from situ.lang.documents.xml_text import Element, parse_xml
 from situ.lang.problems import Location, Problem, Problems, nearest
+from situ.lang.records import replace
 from situ.lang.types.model import ROOT_PREFIX
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ElementForm:
+class ElementForm(msgspec.Struct, frozen=True, kw_only=True):
     """What an element can have; ``text`` if it has content of its own."""
 
     required: tuple[str, ...] = ()
@@ -453,7 +454,7 @@ class _XmlReader:
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # A context as the YAML of a file of ``contexts/``, however it was written.
 
-_UNSEEN = re.compile("[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_UNSEEN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 """What can only be written as an escape."""
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from situ.lang.documents import ScalarNode
 from situ.lang.documents.nodes import Piece
@@ -29,8 +30,7 @@ class TextPart(NamedTuple):
     verbatim: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class XmlNames:
+class XmlNames(msgspec.Struct, frozen=True, kw_only=True):
     """Name as written → name in the project, for types and for functions."""
 
     types: Mapping[str, str]

@@ -14,7 +14,7 @@ import shutil
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from situ.event.message import EventKey, position
 from situ.event.row import Row
 from situ.event.subjects import BusNames
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.registry.snapshots import fetch_deployment
 from situ.stages.detect.detection_plan import DetectionPlan
 from situ.stages.detect.progress import DetectionProgress

@@ -13,7 +13,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from situ.event.lines import place
 from situ.event.row import BadRow, Row, origins_of
 from situ.event.subjects import BusNames, pack_dead
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.quality.measurement.acknowledgements import Events
 from situ.registry.past_scopes import learn_epochs
 from situ.routing.routing_table import RoutedRows

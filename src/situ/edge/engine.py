@@ -11,7 +11,7 @@ import json
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -33,6 +33,7 @@ from situ.event.row import BadRow, Row
 from situ.event.subjects import BusNames, pack_root
 from situ.lang.catalogue import ENGINE_FAILED
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.model import Deployment
 from situ.protocol.messages import DeadEvent, Notice
 from situ.quality.measurement.meter import MeasuredPublishers

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import base64
 import re
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from situ.event.envelope import MARKS, NO_MARKS, SPEC_VERSION, CloudEvent, MarkKind, Marks
 from situ.lang.catalogue import EVENT_LIMIT, EVENT_NOT_CARRIED, NO_CLOUDEVENT
@@ -37,8 +38,7 @@ _MOST_FAULTS = 100
 _MARKS = dict(MARKS)
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedEvent:
+class RefusedEvent(msgspec.Struct, frozen=True):
     """What stands in a batch where an event could not be read: what was sent, and why that is none."""
 
     original: bytes | str

@@ -7,20 +7,21 @@ and nothing of declared types: ``data`` is the JSON value as it was sent.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Literal
 
+import msgspec
+
 from situ.lang.catalogue import FROM_THE_FUTURE
 from situ.lang.problems import Problem
+from situ.lang.records import replace
 
 SPEC_VERSION = "1.0"
 MARK_PREFIX = "situ"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Marks:
+class Marks(msgspec.Struct, frozen=True, kw_only=True):
     """What Situ writes on an event on its way. A client sends none of these but ``ad``."""
 
     key: str | None = None
@@ -75,8 +76,7 @@ MARKS: Mapping[str, tuple[str, MarkKind]] = MappingProxyType(
 """The attribute on the wire → the field of :class:`Marks` and the kind of its value."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CloudEvent:
+class CloudEvent(msgspec.Struct, frozen=True, kw_only=True):
     """A CloudEvent 1.0 with JSON data.
 
     ``time`` is None only before ingress, which then fills it in; ``confidence`` is in percent. ``extensions`` are
@@ -92,7 +92,7 @@ class CloudEvent:
     dataschema: str | None = None
     datacontenttype: str | None = None
     confidence: float | None = None
-    extensions: Mapping[str, str] = field(default_factory=dict)
+    extensions: Mapping[str, str] = msgspec.field(default_factory=dict)
     marks: Marks = NO_MARKS
 
 
@@ -113,8 +113,7 @@ def check_time(event: CloudEvent, received: datetime, ahead: timedelta) -> Probl
 # Pure: the client's name and the time of arrival are inputs.
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptedEvent:
+class AcceptedEvent(msgspec.Struct, frozen=True):
     """The event as Situ carries it on; ``dropped`` names the attributes its client had no right to send."""
 
     event: CloudEvent

@@ -17,8 +17,9 @@ from __future__ import annotations
 import hashlib
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+import msgspec
 
 from situ.event.lines import encode_row
 from situ.event.message import EventKey
@@ -45,8 +46,7 @@ def is_of_event(error: BaseException) -> bool:
     return isinstance(error, Exception) and not isinstance(error, _OF_ENVIRONMENT)
 
 
-@dataclass(frozen=True, slots=True)
-class StageFailure:
+class StageFailure(msgspec.Struct, frozen=True):
     """Something unforeseen that was raised in a stage."""
 
     id: str

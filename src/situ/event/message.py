@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
+
+import msgspec
 
 PLACES = 65_536
 """Events a message can hold: a position is the message's sequence times this, plus the place in the message."""
@@ -37,8 +38,7 @@ _KEY = re.compile(r"([A-Za-z0-9-]{1,64})\.([0-9]{1,20})\.([0-9]{1,20})")
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class EventKey:
+class EventKey(msgspec.Struct, frozen=True, order=True):
     """The place of an event among all its client sent: ``client.incarnation.seq``."""
 
     client: str
@@ -57,21 +57,19 @@ class EventKey:
         return cls(found[1], int(found[2]), int(found[3]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(msgspec.Struct, frozen=True, kw_only=True):
     """Something to send, or to store if a stream listens to the subject."""
 
     subject: str
     body: bytes = b""
-    headers: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    headers: Mapping[str, str] = msgspec.field(default_factory=lambda: _NOTHING)
 
     @property
     def id(self) -> str:
         return self.headers.get(ID, "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredMessage:
+class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A message as a stream holds it: ``seq`` is its place there, ``at`` when it was stored, in microseconds."""
 
     seq: int

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -118,8 +117,7 @@ class BadRow(msgspec.Struct, gc=False):
         return f"{self.client}.{self.incarnation}.{self.seq}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
     """Where the events of a message come from: key and position of the first, which the others follow without gap."""
 
     client: str

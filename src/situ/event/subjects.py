@@ -7,9 +7,10 @@ late events and of deliveries. Nothing here talks to a bus.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from zlib import crc32
+
+import msgspec
 
 from situ.event.lines import common_stamp, log_lines, waiting_line
 from situ.event.message import (
@@ -75,8 +76,7 @@ def subscription_of(consumer: str) -> str:
     return consumer.replace("_", "/", 1)
 
 
-@dataclass(frozen=True, slots=True)
-class BusNames:
+class BusNames(msgspec.Struct, frozen=True):
     """The names of one zone."""
 
     zone: str

@@ -24,6 +24,7 @@ from situ.event.subjects import BusNames
 from situ.lang.catalogue import NOT_PUBLISHED_AGAIN
 from situ.lang.json_form import TEXT_ONLY, Explanation
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.protocol.messages import Nack, PublishAck
 from situ.protocol.wire import decode_from_router
 
@@ -88,7 +89,7 @@ async def read_dead_letters(bus: Bus, *, client: str = "", first: int = 1) -> As
         async for message in messages:
             for letter in _letters_of(message):
                 done = letter.place in marks.get(letter.seq, ())
-                yield msgspec.structs.replace(letter, retried=True) if done else letter
+                yield replace(letter, retried=True) if done else letter
 
 
 async def latest_dead_letters(bus: Bus, number: int, *, client: str = "") -> list[StoredDeadLetter]:

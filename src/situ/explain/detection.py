@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from situ.explain.policy_match import (
 )
 from situ.lang.catalogue import NO_DETECTION, NOT_EXPLAINED, UNKNOWN_ALIAS, UNKNOWN_POLICY
 from situ.lang.problems import SituError, nearest
+from situ.lang.records import replace
 from situ.lang.types.lookup import EventData
 from situ.lang.types.scalars import read_timestamp
 from situ.model import Deployment

@@ -22,6 +22,7 @@ from situ.explain.subscription import SubscriptionMatch, explain_filter_match, r
 from situ.lang.catalogue import UNKNOWN_EVENT
 from situ.lang.json_form import TEXT_ONLY, Explanation
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.model import Deployment
 from situ.registry.snapshots import fetch_scopes
 from situ.router.explain_visibility import EventReference, Progress, search_log
@@ -161,7 +162,7 @@ def _explained(
     hidden: list[SubscriptionMatch] = []
     for each in wanting:
         sees = seeing is None or seeing.sees(seeing.look(row), routing.subscriptions[each.subscription].scopes)
-        (seen if sees else hidden).append(msgspec.structs.replace(each, visible=sees))
+        (seen if sees else hidden).append(replace(each, visible=sees))
     return EventExplanation(
         key=f"{row.client}.{row.incarnation}.{row.seq}",
         stream=stream,
@@ -188,4 +189,4 @@ def _for_addressee(explained: SubscriptionMatch, row: Row, routing: RoutingTable
     own = routing.subscriptions[explained.subscription].client == row.client
     if not own or not explained.matched:
         return explained
-    return msgspec.structs.replace(explained, matched=False, parts=())
+    return replace(explained, matched=False, parts=())

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from math import lcm
@@ -51,6 +51,7 @@ from situ.lang.expr.tree import (
 )
 from situ.lang.json_form import TEXT_ONLY, Explanation
 from situ.lang.problems import Location, Problem, SituError, nearest
+from situ.lang.records import replace
 from situ.lang.types.json_codec import decode, encode
 from situ.lang.types.lookup import unknown_event
 from situ.lang.types.model import BOOLEAN, Attribute, Struct, is_subtype, plain

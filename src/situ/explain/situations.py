@@ -12,6 +12,7 @@ from situ.event.instants import print_instant
 from situ.event.lines import decode_line, stored_lines
 from situ.event.subjects import BusNames
 from situ.lang.json_form import Explanation
+from situ.lang.records import replace
 from situ.lang.types.table import CLOSED, CONTINUED, OPENED
 from situ.scopes.stamp_codec import withheld_in
 
@@ -70,7 +71,7 @@ def _take(found: dict[str, SituationRecord], lines: Iterable[bytes]) -> None:
             detections=0,
             text=data["text"],
         )
-        found[told.id] = msgspec.structs.replace(
+        found[told.id] = replace(
             told,
             last=max(told.last, data["last"]),
             end=data.get("end", told.end) or None,

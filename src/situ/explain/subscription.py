@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-import msgspec
-
 from situ.event.data_reader import data_reader, read_envelope
 from situ.event.row import Row
 from situ.lang.catalogue import UNKNOWN_SUBSCRIPTION
@@ -20,6 +18,7 @@ from situ.lang.expr.runtime import FAILURES
 from situ.lang.expr.tree import And, Node, Or, Read, walk
 from situ.lang.json_form import TEXT_ONLY, Explanation
 from situ.lang.problems import SituError, nearest
+from situ.lang.records import replace
 from situ.lang.types.model import Struct, supertypes
 from situ.model import Deployment
 from situ.routing import Subscription
@@ -78,7 +77,7 @@ def _explain(explained: SubscriptionMatch, routing: RoutingTable, filter_: Filte
     values = {"event": read_envelope(row), "data": data_reader(struct, None, types)(row.data)}
     node = filter_.node
     parts = node.args if isinstance(node, And | Or) else (node,)
-    return msgspec.structs.replace(
+    return replace(
         explained,
         matched=_outcome(node, values) == "true",
         type=filter_.type,

@@ -7,7 +7,7 @@ value. `explain_transform` puts both together for an event type, `convert_sample
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal, assert_never
 
@@ -49,6 +49,7 @@ from situ.lang.expr.runtime import FAILURES
 from situ.lang.expr.tree import Node
 from situ.lang.json_form import TEXT_ONLY, Explanation
 from situ.lang.problems import Location, Problem, Problems, SituError
+from situ.lang.records import replace
 from situ.lang.types.json_codec import Extra, decoder, encode
 from situ.lang.types.model import Struct, is_subtype
 from situ.lang.types.table import Types

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-import msgspec
-
 from situ.contexts.lookup_tables import TableLookups
 from situ.contexts.model import TableLookup
 from situ.contexts.resolve_rules import ResolvedPlace
@@ -27,6 +25,7 @@ from situ.lang.expr.format import print_expression
 from situ.lang.expr.tree import FALSE, Literal
 from situ.lang.json_form import Explanation
 from situ.lang.problems import Problem, SituError, nearest
+from situ.lang.records import replace
 from situ.model import Deployment
 
 _INDEX = re.compile(r"\[[0-9]*\]")
@@ -178,9 +177,7 @@ def _told(each: PlaceExplanation, place: ResolvedPlace, candidates: RuleCandidat
     else:
         outcome = _outcome(each) if each.by != "rule" else _without_rule(place)
     if whole is not None:
-        rules = tuple(
-            msgspec.structs.replace(rule, counts=False, reason=rule.reason or "never reached") for rule in rules
-        )
+        rules = tuple(replace(rule, counts=False, reason=rule.reason or "never reached") for rule in rules)
     title = f"{path.event}.{path} ({path.type})" if path.steps else str(path.event)
     return PlaceCandidates(place=title, outcome=outcome, levels=levels(path), candidates=rules)
 

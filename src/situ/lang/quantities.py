@@ -7,10 +7,11 @@ expressions are read by the expression language.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from typing import NoReturn
+
+import msgspec
 
 from situ.lang.catalogue import BAD_QUANTITY, UNKNOWN_UNIT
 from situ.lang.problems import Location, SituError
@@ -49,8 +50,7 @@ BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
 """Before every event."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
+class Quantity(msgspec.Struct, frozen=True):
     """A number of a unit."""
 
     number: Fraction

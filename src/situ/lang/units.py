@@ -15,11 +15,12 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
+
+import msgspec
 
 from situ.lang.problems import nearest
 
@@ -49,8 +50,7 @@ class IncompatibleUnits(ValueError):
     """The two units measure different things."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Atom:
+class Atom(msgspec.Struct, frozen=True, kw_only=True):
     """One named unit. In base units a value v is ``v * scale + offset``; a label has itself as base."""
 
     symbol: str
@@ -60,8 +60,7 @@ class Atom:
     label: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(msgspec.Struct, frozen=True):
     """A product of powers of atoms. Two spellings of one unit are equal; ``m`` and ``km`` are not."""
 
     factors: tuple[tuple[Atom, Fraction], ...] = ()

@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from situ.contexts.table import EMPTY_CONTEXTS, Contexts
 from situ.lang.expr.definitions import DefinedFunction, callable_functions
 from situ.lang.expr.scope import Definition
+from situ.lang.records import replace
 from situ.lang.types.table import Types
 from situ.model.kinds import PARTS, canonical, deployment_as_json, read_parts
 from situ.policies.actions.model import DeclaredActions

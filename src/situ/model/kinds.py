@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import msgspec
 
 from situ.contexts.load import contexts_from_json
 from situ.contexts.python_files import code_digest
 from situ.contexts.table import as_file
 from situ.lang.expr.definitions import callable_functions, functions_as_json, functions_from_json
+from situ.lang.records import replace
 from situ.lang.types.declaration import print_type
 from situ.lang.types.json_codec import encode
 from situ.lang.types.model import Attribute, Named, format_attribute, own_attributes
@@ -85,8 +87,7 @@ Read = Callable[[Any, "Deployment"], dict[str, Any]]
 """From what was written, and the deployment as far as it was read: fields of the deployment."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """A key of the canonical form. Unless it is ``always`` written it is left out where there is nothing to say."""
 
     write: Write
@@ -439,8 +440,7 @@ def _subscription_in_order(id: str, body: Any) -> Any:
     return Subscription.from_json(id, body).as_json()
 
 
-@dataclass(frozen=True, slots=True)
-class DeclarationKind:
+class DeclarationKind(msgspec.Struct, frozen=True):
     """A kind of things that can be declared."""
 
     place: tuple[str, ...]

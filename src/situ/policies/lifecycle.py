@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -16,6 +15,7 @@ import msgspec
 
 from situ.event.instants import print_instant
 from situ.event.row import Row
+from situ.lang.records import replace
 from situ.lang.types.table import CLOSED, CONTINUED, OPENED
 from situ.policies.logic_tree import duration_text, part_text
 from situ.policies.model import Absence, Cause, ConditionPart, Detection, Policy, RelationLiteral, sort_detections
@@ -48,8 +48,7 @@ class SituationPhase(StrEnum):
     CLOSED = "closed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenSituation:
+class OpenSituation(msgspec.Struct, frozen=True, kw_only=True):
     """An open situation: from the time of its first detection to that of its last."""
 
     id: str
@@ -66,8 +65,7 @@ class OpenSituation:
     """Where there are scopes: the stamps of what all of its detections so far come from."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SituationTransition:
+class SituationTransition(msgspec.Struct, frozen=True, kw_only=True):
     """What is told of a situation, as it is afterwards. ``end`` and ``reason`` are of closed ones."""
 
     id: str

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
+
+import msgspec
 
 from situ.lang.catalogue import BAD_NAME, DECLARED_TWICE, NAME_OF_POLICY, NOBODY_PROVIDES
 from situ.lang.problems import Location, Problem, Problems, SituError
@@ -29,24 +30,21 @@ _MOST_REMEMBERED = 20_000
 _NOWHERE: Mapping[str, Location] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoppedPolicy:
+class StoppedPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """A policy that cannot run as things are, and why."""
 
     text: str
     reasons: tuple[Problem, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedPolicies:
+class LoadedPolicies(msgspec.Struct, frozen=True, kw_only=True):
     """Policies by name: those that run, and those that were stopped."""
 
     running: Mapping[str, Policy]
     stopped: Mapping[str, StoppedPolicy]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyFile:
+class PolicyFile(msgspec.Struct, frozen=True, kw_only=True):
     """Where the text of a policy stands, and what it is called there, if that is not to be seen from the file."""
 
     file: str

@@ -7,11 +7,12 @@ form of a policy as nodes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from types import MappingProxyType
 from typing import assert_never
+
+import msgspec
 
 from situ.lang.quantities import format_duration
 from situ.policies.model import (
@@ -147,16 +148,14 @@ _RELATIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class LogicEdge:
+class LogicEdge(msgspec.Struct, frozen=True):
     """Which attribute of the alias below a relation uses, and whether events bring it."""
 
     attribute: str
     event_based: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogicNode:
+class LogicNode(msgspec.Struct, frozen=True, kw_only=True):
     """One node. ``edges`` lead from a leaf up to its relation; ``window`` is that of pairs and sequences."""
 
     component: Component

@@ -9,14 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import msgspec
+
 from situ.event.instants import print_instant, read_instant
 from situ.lang.expr.tree import Node
 from situ.lang.problems import Location
+from situ.lang.records import replace
 from situ.policies.language.syntax import ConsumptionMode, When
 from situ.policies.ontology.model import IDENTITY
 
@@ -28,8 +31,7 @@ LEFT, RIGHT, IT = "left", "right", "it"
 """The variables of tests: the instances of the two aliases of a relation, and the one instance of a constraint."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alias:
+class Alias(msgspec.Struct, frozen=True, kw_only=True):
     """A name for one instance of a concept. ``constraint`` is a condition over the variable ``it``; None: any will do.
 
     A constraint uses query attributes only.
@@ -42,8 +44,7 @@ class Alias:
     """The constraint as it is written, for people."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class Side(msgspec.Struct, frozen=True, kw_only=True):
     """One alias in a relation, with the attributes that the test reads of it.
 
     ``event`` is the one of them that events bring, or empty if all are queried.
@@ -97,8 +98,7 @@ class Relation:
         return RelationKind(sum(bool(side.event) for side in self.sides))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class Reach(msgspec.Struct, frozen=True, kw_only=True):
     """The paths of the coordinates on both sides (``("position", "x")``), and the largest distance, in their unit."""
 
     left: tuple[tuple[str, ...], tuple[str, ...]]
@@ -106,8 +106,7 @@ class Reach:
     distance: float
 
 
-@dataclass(frozen=True, slots=True)
-class RelationLiteral:
+class RelationLiteral(msgspec.Struct, frozen=True):
     """A relation that holds, or one that does not.
 
     ``place`` says which of the literals of the policy it is, in the order they are written: two that read the same are
@@ -119,16 +118,14 @@ class RelationLiteral:
     place: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceGap:
+class SequenceGap(msgspec.Struct, frozen=True):
     """What must be absent inside a sequence, and for how long; 0: until what follows happens."""
 
     absent: RelationLiteral
     within: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceLiteral:
+class SequenceLiteral(msgspec.Struct, frozen=True):
     """``first followed-by second``, at most ``within`` microseconds later. No relation of it is a constraint.
 
     ``between`` are absences between the two, in their order. If both sides are to hold, ``within`` counts from the
@@ -172,15 +169,13 @@ def is_negative(literal: ConditionLiteral) -> bool:
     return literal.negated if isinstance(literal, RelationLiteral) else literal.first.negated and literal.second.negated
 
 
-@dataclass(frozen=True, slots=True)
-class Absence:
+class Absence(msgspec.Struct, frozen=True):
     """Negative literals that are judged together: refuted only if something that agrees speaks against each of them."""
 
     literals: tuple[ConditionLiteral, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Disjunction:
+class Disjunction(msgspec.Struct, frozen=True):
     """An ``or``: one branch is chosen in a match, and all parts of it must be met.
 
     Branches that consist of negative literals only are one, ``absent``, judged together. It is chosen only where no
@@ -255,8 +250,7 @@ class Cause(NamedTuple):
     id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """What an event said of one attribute of one instance, through one push source."""
 
     push: str

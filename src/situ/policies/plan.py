@@ -13,6 +13,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from situ.lang.catalogue import EVERYTHING_EVERYWHERE, ONE_PARTITION
 from situ.lang.expr.limits import Remembering, once
 from situ.lang.expr.tree import Node, Read, walk
@@ -177,8 +179,7 @@ def scalars_read(test: Node, variable: str) -> tuple[LeafScalar, ...]:
 # identity in the place of the alias, the rows of that go to every partition, too.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeafUse:
+class LeafUse(msgspec.Struct, frozen=True, kw_only=True):
     """One use of a leaf: as which alias its observed identity counts, and as which the other, if it has one."""
 
     leaf: int
@@ -187,8 +188,7 @@ class LeafUse:
     other: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelationPlan:
+class RelationPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What is computed of a relation.
 
     ``positive``: its occurrences are found as events come, pairs as ``consumption`` says. ``negated``: they are looked
@@ -218,8 +218,7 @@ class RelationPlan:
         return tuple((use.leaf, use.observed) for use in self.uses)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SequencePlan:
+class SequencePlan(msgspec.Struct, frozen=True, kw_only=True):
     """A sequence that occurs: at least one side of it is positive."""
 
     then: SequenceLiteral
@@ -230,8 +229,7 @@ class SequencePlan:
         return binds(self.then)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AbsencePlan:
+class AbsencePlan(msgspec.Struct, frozen=True, kw_only=True):
     """What must be absent, how long that takes to settle, and the ``or`` in which it is chosen beside others."""
 
     absence: Absence
@@ -239,8 +237,7 @@ class AbsencePlan:
     wait: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeafPlan:
+class LeafPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What is remembered of the rows of a leaf: those up to this age, and the events behind them, if anyone asks."""
 
     leaf: Leaf
@@ -258,8 +255,7 @@ class OperatorMode(Enum):
     IN_ORDER = "candidates in columns, then one event after the other"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operator:
+class Operator(msgspec.Struct, frozen=True, kw_only=True):
     """A node of the logic tree as it is run, for people to read."""
 
     kind: str
@@ -268,8 +264,7 @@ class Operator:
     window: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyPlan:
+class PolicyPlan(msgspec.Struct, frozen=True, kw_only=True):
     """All of it."""
 
     policy: Policy

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
@@ -27,6 +27,7 @@ from situ.lang.documents import (
 )
 from situ.lang.problems import Location, Problem, Problems, SituError, nearest
 from situ.lang.quantities import format_duration, parse_duration, parse_instant
+from situ.lang.records import replace
 from situ.lang.types.json_codec import Extra
 from situ.lang.types.lookup import EventData
 from situ.lang.types.table import Types

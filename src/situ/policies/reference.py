@@ -7,7 +7,7 @@ and shares nothing with this module.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import groupby, product
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from typing import Any, assert_never
 from situ.lang.expr.interpret import interpret
 from situ.lang.expr.runtime import FAILURES
 from situ.lang.expr.tree import Node
+from situ.lang.records import replace
 from situ.policies.language.syntax import ConsumptionMode
 from situ.policies.model import (
     IT,

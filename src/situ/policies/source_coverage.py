@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, field
 from types import MappingProxyType
+
+import msgspec
 
 from situ.lang.catalogue import (
     COLUMN_NOT_ATTRIBUTE,
@@ -181,11 +182,10 @@ def _no_attribute(concept: Concept, name: str, place: Location | None) -> Proble
 NO_ACTIONS = DeclaredActions()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceCover:
+class SourceCover(msgspec.Struct, frozen=True, kw_only=True):
     """The sources to read of each concept, in the order in which they count; and what nobody provides."""
 
-    sources: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    sources: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     missing: frozenset[ConceptAttribute] = frozenset()
 
     @property

@@ -10,9 +10,10 @@ import ipaddress
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
+
+import msgspec
 
 from situ.contexts.check import check_contexts
 from situ.contexts.declarations import declare_contexts, is_root
@@ -25,6 +26,7 @@ from situ.lang.documents import MappingNode as Written
 from situ.lang.expr.definitions import load_functions
 from situ.lang.expr.faults import NO_FAULTS, find_faults
 from situ.lang.problems import Problem, Problems
+from situ.lang.records import replace
 from situ.lang.tags import NO_TAGS
 from situ.lang.types.resolve import load_types
 from situ.model import Deployment
@@ -51,8 +53,7 @@ from situ.stages.derived_visibility import check_releases
 from situ.stages.interpret import Interpretation, check_executed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedProject:
+class CheckedProject(msgspec.Struct, frozen=True, kw_only=True):
     """What a check found. There is a deployment exactly when there is no error; problems are in the order of places."""
 
     path: Path
@@ -67,13 +68,12 @@ class CheckedProject:
         return tuple(problem for problem in self.problems if problem.is_error)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedProject:
+class LoadedProject(msgspec.Struct, frozen=True, kw_only=True):
     """A project without errors."""
 
     path: Path
     deployment: Deployment
-    digests: Mapping[str, str] = field(default_factory=dict)
+    digests: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Of its files, by which one sees later whether they were edited."""
 
     @property

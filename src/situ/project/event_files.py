@@ -6,13 +6,14 @@ over several lines is taken as such. Knows no bus.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from situ.event.cloudevents import event_of
 from situ.lang.catalogue import NOTHING_TO_PUBLISH
 from situ.lang.documents.strict_json import JSON_LIMITS, read_json, to_text
 from situ.lang.problems import Location, Problem, SituError
+from situ.lang.records import replace
 
 PUBLISH_FORM = "situ publish Sighting --file …"
 _WHOLE = 64 * 1024 * 1024  # the most that is read of one value over several lines

@@ -10,14 +10,16 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from situ.lang.catalogue import FILE_UNREADABLE, LEAVES_FOLDER, NO_PROJECT, OTHER_FILE, TOO_MANY_FILES, UNKNOWN_FILE
 from situ.lang.documents import Document, DocumentLimits, parse_yaml, substitute
 from situ.lang.problems import Location, Problem, Problems, SituError, nearest
+from situ.lang.records import replace
 
 if TYPE_CHECKING:
     from situ.settings import Settings
@@ -143,17 +145,16 @@ _DEEPEST = 8
 _LIMITS = DocumentLimits()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Folder:
+class Folder(msgspec.Struct, frozen=True, kw_only=True):
     """What was read: the documents by kind, in the order of their names, and what went wrong on the way."""
 
     path: Path
     files: tuple[str, ...] = ()
-    documents: Mapping[str, tuple[Document, ...]] = field(default_factory=dict)
-    code: Mapping[str, bytes] = field(default_factory=dict)
+    documents: Mapping[str, tuple[Document, ...]] = msgspec.field(default_factory=dict)
+    code: Mapping[str, bytes] = msgspec.field(default_factory=dict)
     """The files of Python functions."""
-    policies: Mapping[str, bytes] = field(default_factory=dict)
-    digests: Mapping[str, str] = field(default_factory=dict)
+    policies: Mapping[str, bytes] = msgspec.field(default_factory=dict)
+    digests: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Of the bytes of each file that was read."""
     problems: tuple[Problem, ...] = ()
 

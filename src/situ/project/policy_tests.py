@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from situ.bus.folder_lock import private_folder
 from situ.lang.catalogue import ENGINE_FAILED, FILE_UNREADABLE, NO_SPARK, TEST_FILE_UNFIT, UNKNOWN_POLICY
 from situ.lang.documents import parse_yaml
 from situ.lang.problems import Location, Problem, Problems, SituError, nearest
+from situ.lang.records import replace
 from situ.model import Deployment
 from situ.policies.actions.action_events import publications
 from situ.policies.check.interactions import ChainDelay, chain_delays

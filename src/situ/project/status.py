@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from situ.bus.folder_lock import LockHolder
 from situ.bus.interface import Bus, ConsumerState, StreamState
@@ -23,8 +24,7 @@ _OF = {"detect": "spark"}
 _SILENCE = 30.0  # seconds after which a run that says nothing is taken for gone; clocks need not agree to the second
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunStatus:
+class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     """``holder`` is the run in this folder, if there is one; ``problem`` why the bus says nothing."""
 
     project: str
@@ -32,14 +32,14 @@ class RunStatus:
     holder: LockHolder | None = None
     problem: Problem | None = None
     version: int = 0
-    engines: Mapping[str, RunMetrics] = field(default_factory=dict)
-    adopted: Mapping[str, int] = field(default_factory=dict)
-    streams: Mapping[str, StreamState] = field(default_factory=dict)
+    engines: Mapping[str, RunMetrics] = msgspec.field(default_factory=dict)
+    adopted: Mapping[str, int] = msgspec.field(default_factory=dict)
+    streams: Mapping[str, StreamState] = msgspec.field(default_factory=dict)
     consumers: tuple[ConsumerState, ...] = ()
     clients: tuple[str, ...] = ()
     edited: tuple[str, ...] = ()
     """Files of the folder that are not what is in force."""
-    troubles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    troubles: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """What engines go on without, by their names."""
 
     @property

@@ -7,12 +7,10 @@ yield effects. Changes of scopes come first, then declarations on their way into
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TypeVar
 
-from msgspec import structs
-
 from situ.lang.catalogue import NOT_UNDERSTOOD
+from situ.lang.records import replace
 from situ.lang.tags import TagSet, parse_tags
 from situ.protocol.effects import (
     Adopted,
@@ -277,9 +275,9 @@ def on_declared(state: RouterState, given: Declared, now: float) -> Effects:
     installed = given.version <= state.adopted
     message = _acknowledged(pending, INSTALLED if installed else ACCEPTED, given.version)
     if isinstance(message, ContextAck):
-        message = structs.replace(message, gone=gone)
+        message = replace(message, gone=gone)
     if isinstance(message, AdAck | SubAck):
-        message = structs.replace(message, said=given.said)
+        message = replace(message, said=given.said)
     if not installed:
         state.waiting.append((given.version, pending))
     if pending.answer is not None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from situ.event.subjects import BusNames
 
@@ -21,8 +22,7 @@ CLIENT = "client"
 """The right to be a client: to speak and to hear for itself. What it may tag and see is said by scopes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BusPrincipal:
+class BusPrincipal(msgspec.Struct, frozen=True, kw_only=True):
     """Somebody whom the bus knows by a key. Only the public half: the other one is in a file of his."""
 
     name: str
@@ -30,8 +30,7 @@ class BusPrincipal:
     rights: str = CLIENT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Permissions:
+class Permissions(msgspec.Struct, frozen=True, kw_only=True):
     """Subjects; all others are forbidden."""
 
     publish: tuple[str, ...]

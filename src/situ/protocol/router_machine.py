@@ -15,10 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import structs
-
 from situ.lang.catalogue import NO_RIGHT, NOT_CONNECTED, NOT_UNDERSTOOD, OLD_SESSION
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.protocol.declarations import (
     acknowledge_existing,
     add_owned,
@@ -254,7 +253,7 @@ def _full_list(state: RouterState, child: Child, given: Received, message: FullL
         listed += [advertisement_of(client, name, offered) for name, offered in sorted(message.ads.items())]
         for name, wanted in sorted(message.subs.items()):
             context = wanted.context or message.context
-            listed.append(subscription_of(state, client, name, structs.replace(wanted, context=context)))
+            listed.append(subscription_of(state, client, name, replace(wanted, context=context)))
     except SituError as error:
         yield from refuse(given.ticket, "FullList", 0, error.problems[0])
         return

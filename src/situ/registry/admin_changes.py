@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from situ.contexts.compatibility import ChangeOptions, carry_kept_rules, some_of
@@ -25,6 +24,7 @@ from situ.lang.catalogue import (
 )
 from situ.lang.documents import Document, MappingNode
 from situ.lang.problems import Location, Problem, Problems, SituError, nearest
+from situ.lang.records import replace
 from situ.lang.types.table import Types
 from situ.model import Deployment
 from situ.model.kinds import ALONE, BELOW_CLIENT, CLIENT_KINDS, KINDS

@@ -6,11 +6,12 @@ Proposals are only made here: :mod:`situ.registry.registry` stores them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from situ.lang.catalogue import CHANGED_ELSEWHERE, DECLARATION_SUSPENDED, NO_RIGHT_TO_SCOPE, UNKNOWN_CONTEXT
 from situ.lang.problems import Location, Problem, Problems, SituError, nearest
+from situ.lang.records import replace
 from situ.model import Deployment, canonical
 from situ.model.kinds import BELOW_CLIENT, CLIENT_KINDS
 from situ.quality.model.shapes import UNSHAPED, Shape

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from situ.contexts.declarations import is_root
 from situ.lang.documents import Document, DocumentLimits, MappingNode, Node, ScalarNode, parse_json, parse_yaml
 from situ.lang.problems import Problem
+from situ.lang.records import replace
 from situ.lang.types.declaration import print_types
 from situ.lang.types.table import Types
 from situ.lang.units import Units

@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+from situ.lang.records import replace
 from situ.model import Deployment, canonical
 from situ.model import kinds as table
 from situ.model.kinds import CLIENT_KINDS, KINDS, PARTS, Kind, StoredAs, things_in

@@ -9,7 +9,7 @@ checked again, and :func:`revise`, which gives the deployment that would follow 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -24,6 +24,7 @@ from situ.lang.documents import Document, Reader
 from situ.lang.expr.definitions import DefinedFunction, load_functions
 from situ.lang.expr.faults import NO_FAULTS, Faults, find_faults
 from situ.lang.problems import Location, Problem, Problems, SituError
+from situ.lang.records import replace
 from situ.lang.types.resolve import load_types
 from situ.lang.types.table import Types
 from situ.model import Deployment

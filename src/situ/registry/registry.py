@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -24,6 +24,7 @@ from situ.contexts.compatibility import ChangeOptions
 from situ.lang.catalogue import DEPLOYMENT_DAMAGED, NOTHING_APPLIED, UNKNOWN_DEPLOYMENT
 from situ.lang.documents import Document
 from situ.lang.problems import Problem, SituError
+from situ.lang.records import replace
 from situ.model import Deployment, DeploymentChange, canonical, diff_deployments
 from situ.model.kinds import Kind
 from situ.policies.model import PolicyStart

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from situ.lang.json_form import plain
+from situ.lang.records import replace
 
 if TYPE_CHECKING:
     from situ.model import Deployment
@@ -96,9 +97,7 @@ class DetectionMetrics(msgspec.Struct, frozen=True, kw_only=True):
             key=lambda item: (item[1].state == POLICY_RUNNING, -item[1].opened, -item[1].late, item[0]),
         )
         push = sorted(self.push.items(), key=lambda item: (-item[1].events, item[0]))
-        return msgspec.structs.replace(
-            self, policies=dict(policies[:_SHOWN]), push=dict(push[:_SHOWN]), failures=self.failures[:_ODD]
-        )
+        return replace(self, policies=dict(policies[:_SHOWN]), push=dict(push[:_SHOWN]), failures=self.failures[:_ODD])
 
 
 def detection_metrics(deployment: Deployment, watched: DetectionStatus, now: int) -> DetectionMetrics:
@@ -141,7 +140,7 @@ def _policies(deployment: Deployment, watched: DetectionStatus, now: int) -> dic
         )
         if name in deployment.stopped:
             reasons = "; ".join(f"{each.code.code} {each.message}" for each in deployment.stopped[name].reasons)
-            figures = msgspec.structs.replace(figures, state=POLICY_STOPPED, reason=reasons)
+            figures = replace(figures, state=POLICY_STOPPED, reason=reasons)
         found[name] = figures
     return found
 
@@ -241,7 +240,7 @@ class RunMetrics(msgspec.Struct, frozen=True, kw_only=True):
         """For the bus: of long lists only the names with the highest counts."""
         subscriptions = _highest(self.subscriptions)
         terms = {name: context for name, context in self.terms.items() if name in subscriptions}
-        short = msgspec.structs.replace(
+        short = replace(
             self,
             types=_highest(self.types),
             origins=_highest(self.origins),

@@ -7,8 +7,9 @@ import json
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from situ.bus.event_loop import end
 from situ.bus.interface import Bus, KeyEntry
@@ -124,8 +125,7 @@ _PLACE = "The bus"
 _REMEDY = "Start `situ run` again: it puts the registry's deployments back on the bus."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Current:
+class Current(msgspec.Struct, frozen=True, kw_only=True):
     """What the bus says is in force."""
 
     version: int

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from situ.bus.interface import Bus
@@ -17,6 +16,7 @@ from situ.event.message import DECIDED, PLACES, STAMP, StoredMessage, join_lines
 from situ.event.row import Row
 from situ.event.seal import seal_of
 from situ.event.subjects import BusNames, consumer_of, subscription_of
+from situ.lang.records import replace
 from situ.lang.types.table import DEAD_LETTER
 from situ.model import Deployment
 from situ.registry.past_scopes import learn_epochs

@@ -11,7 +11,7 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from situ.bus.failure_log import InternalErrors
@@ -19,6 +19,7 @@ from situ.bus.interface import Bus, Serving, StoreAck
 from situ.event.message import Message
 from situ.event.subjects import BusNames
 from situ.lang.problems import Problem, SituError
+from situ.lang.records import replace
 from situ.model import Deployment
 from situ.protocol.effects import Negotiate, Presence
 from situ.protocol.messages import AskQuality, FromRouter, Nack, QualityAck

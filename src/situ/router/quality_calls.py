@@ -7,14 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, get_args
-
-import msgspec
 
 from situ.lang.catalogue import ABOUT_NOTHING, NOT_NEGOTIATED, NOT_UNDERSTOOD
 from situ.lang.expr.tree import FALSE, Node
 from situ.lang.problems import SituError, nearest
+from situ.lang.records import replace
 from situ.lang.tags import TagSet
 from situ.lang.types.model import Struct
 from situ.model.deployment import Deployment
@@ -440,7 +439,7 @@ class QualityAnswers:
         if held.told is not None and not anew:
             return held.told
         found = state_change_of(self.state, id)
-        return found if held.active else msgspec.structs.replace(found, number=0)
+        return found if held.active else replace(found, number=0)
 
     def _to_publisher(self, client: str, type: str) -> Answer:
         mine = {each.profile.type: each for each in self.state.profiles.of(client).values()}

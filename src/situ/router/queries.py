@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from situ.event.row import Row
 from situ.event.seal import Seal
 from situ.event.subjects import BusNames
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.model import Deployment
 from situ.protocol.effects import Look
 from situ.protocol.messages import Describe, Explain, FromRouter, History, HistoryAck, Nack

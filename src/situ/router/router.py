@@ -13,7 +13,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -39,6 +38,7 @@ from situ.event.message import (
 from situ.event.subjects import BusNames, shard_of
 from situ.lang.catalogue import ENGINE_FAILED, NAME_OF_POLICY, NO_RIGHT, STORE_UNAVAILABLE, TOO_MUCH_AT_ONCE
 from situ.lang.problems import Problem, SituError
+from situ.lang.records import replace
 from situ.model import Deployment
 from situ.protocol.effects import (
     Adopted,

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol
 
+import msgspec
+
 from situ.lang.expr.limits import ExpressionLimits
 from situ.lang.expr.scope import Definition
 from situ.lang.expr.simplify import simplify
@@ -29,8 +31,7 @@ from situ.routing.model import ROOT, Subscription
 # Targets: who hangs from a filter, in the form in which deliveries name them.
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryTargets:
+class DeliveryTargets(msgspec.Struct, frozen=True):
     """Ids of delivery groups, in order; and clients, in order, each with the names of its volatile subscriptions."""
 
     durable: tuple[str, ...] = ()
@@ -103,8 +104,7 @@ _SPARE_TEXTS = 1000
 _MOST_MEDIATED = 100_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveryGroup:
+class DeliveryGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Durable subscriptions that want the same: what is delivered to one is delivered to all."""
 
     id: str
@@ -166,8 +166,7 @@ class FilterReader:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class SharedFiltersChange:
+class SharedFiltersChange(msgspec.Struct, frozen=True):
     """What is wanted from now on, and the filters that came and went."""
 
     wanted: SharedFilters
@@ -175,17 +174,16 @@ class SharedFiltersChange:
     removed: tuple[Filter, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SharedFilters:
+class SharedFilters(msgspec.Struct, frozen=True):
     """Subscriptions by id; filters by type and condition, by type, and with whoever hangs from them."""
 
     meaning: FilterReader
-    subscriptions: Mapping[str, Subscription] = field(default_factory=dict)
-    filters: Mapping[tuple[str, Node], Filter] = field(default_factory=dict)
-    by_type: Mapping[str, Mapping[Filter, None]] = field(default_factory=dict)
-    members: Mapping[Filter, Mapping[str, Subscription]] = field(default_factory=dict)
-    targets: Mapping[Filter, DeliveryTargets] = field(default_factory=dict)
-    groups: Mapping[str, DeliveryGroup] = field(default_factory=dict)
+    subscriptions: Mapping[str, Subscription] = msgspec.field(default_factory=dict)
+    filters: Mapping[tuple[str, Node], Filter] = msgspec.field(default_factory=dict)
+    by_type: Mapping[str, Mapping[Filter, None]] = msgspec.field(default_factory=dict)
+    members: Mapping[Filter, Mapping[str, Subscription]] = msgspec.field(default_factory=dict)
+    targets: Mapping[Filter, DeliveryTargets] = msgspec.field(default_factory=dict)
+    groups: Mapping[str, DeliveryGroup] = msgspec.field(default_factory=dict)
 
     def filter(self, subscription: Subscription, type: str) -> Filter:
         return self.filters[type, self.meaning.conditions(subscription)[type]]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from situ.lang.catalogue import ALWAYS_TRUE, FILTER_INVALID, NEVER_TRUE
@@ -24,6 +23,7 @@ from situ.lang.expr.simplify import simplify
 from situ.lang.expr.syntax import locate_in
 from situ.lang.expr.tree import TRUE, Compare, In, Literal, Node, Read, rebuild, walk
 from situ.lang.problems import Problems, SituError
+from situ.lang.records import replace
 from situ.lang.types.model import BOOLEAN, Struct
 from situ.lang.types.table import Types
 from situ.routing.normal_form import Conjunction, normal_form

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeVar
+
+import msgspec
 
 from situ.lang.catalogue import (
     BAD_NAME,
@@ -22,6 +23,7 @@ from situ.lang.expr.limits import DEFAULT_LIMITS, ExpressionLimits
 from situ.lang.expr.scope import Definition
 from situ.lang.expr.syntax import spell
 from situ.lang.problems import Location, Problem, Problems, SituError, nearest
+from situ.lang.records import replace
 from situ.lang.tags import NO_TAGS, TagSet, WrittenTags, read_tags
 from situ.lang.types.lookup import Suggestions, not_declared
 from situ.lang.types.model import ListOf, Struct, Type
@@ -88,8 +90,7 @@ def load_clients(
     )
 
 
-@dataclass(slots=True)
-class _ClientLoader:
+class _ClientLoader(msgspec.Struct):
     functions: Mapping[str, Definition]
     read: Reader
     limits: ExpressionLimits
@@ -98,14 +99,14 @@ class _ClientLoader:
     known: Mapping[str, ClientDeclaration]
     mediator: FilterRewriter | None
     defaults: Mapping[str, TagSet]
-    clients: dict[str, ClientDeclaration] = field(default_factory=dict)
-    advertisements: list[Advertisement] = field(default_factory=list)
-    subscriptions: list[Subscription] = field(default_factory=list)
-    tags: dict[str, WrittenTags] = field(default_factory=dict)
+    clients: dict[str, ClientDeclaration] = msgspec.field(default_factory=dict)
+    advertisements: list[Advertisement] = msgspec.field(default_factory=list)
+    subscriptions: list[Subscription] = msgspec.field(default_factory=list)
+    tags: dict[str, WrittenTags] = msgspec.field(default_factory=dict)
     visible: Types | None = None
     faults: Faults = NO_FAULTS
-    _places: dict[str, ScalarNode] = field(default_factory=dict)
-    _suggestions: Suggestions = field(default_factory=Suggestions)
+    _places: dict[str, ScalarNode] = msgspec.field(default_factory=dict)
+    _suggestions: Suggestions = msgspec.field(default_factory=Suggestions)
 
     @property
     def places(self) -> dict[str, Location]:

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from situ.lang.expr.functions.text import ANY, like_pieces
 from situ.lang.expr.tree import FALSE, TRUE, And, Apply, Coalesce, Compare, In, IsNull, Literal, Node, Not, Or, Read
@@ -24,16 +25,14 @@ Path = tuple[str, ...]
 """Where a value is read: the variable, ``event`` or ``data``, and the steps below it."""
 
 
-@dataclass(frozen=True, slots=True)
-class OneOf:
+class OneOf(msgspec.Struct, frozen=True):
     """The attribute is one of these."""
 
     path: Path
     values: tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RangeBound:
+class RangeBound(msgspec.Struct, frozen=True):
     """The attribute is at most (``upper``) or at least this, or strictly so (``open``)."""
 
     path: Path
@@ -42,8 +41,7 @@ class RangeBound:
     open: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Prefix:
+class Prefix(msgspec.Struct, frozen=True):
     """The text begins like this. ``exact`` says whether that is all that is asked."""
 
     path: Path
@@ -51,15 +49,13 @@ class Prefix:
     exact: bool
 
 
-@dataclass(frozen=True, slots=True)
-class IsAbsent:
+class IsAbsent(msgspec.Struct, frozen=True):
     """There is no such attribute."""
 
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Opaque:
+class Opaque(msgspec.Struct, frozen=True):
     """Any other condition."""
 
     node: Node

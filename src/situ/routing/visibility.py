@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Protocol, TypeAlias
+
+import msgspec
 
 from situ.event.lines import dead_client
 from situ.event.row import Row
@@ -50,14 +51,13 @@ _LETTER = DEAD_LETTER.name
 _looks = attrgetter("tags", "epoch", "bits", "parts", "type", "client")
 
 
-@dataclass(frozen=True, slots=True)
-class _TargetSubset:
+class _TargetSubset(msgspec.Struct, frozen=True):
     """Of these targets, for events of one tag set and epoch: the bits that are asked for, and what is left by them."""
 
     targets: DeliveryTargets  # kept, so that nothing else can have its identity
     then: int
     now: int
-    known: dict[tuple[int, int], DeliveryTargets] = field(default_factory=dict)
+    known: dict[tuple[int, int], DeliveryTargets] = msgspec.field(default_factory=dict)
 
 
 class VisibleTargets:

@@ -7,7 +7,7 @@ refusal tells who does not administer a scope nothing about it, not even whether
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, assert_never
 
 from situ.lang.catalogue import (
@@ -22,6 +22,7 @@ from situ.lang.catalogue import (
 )
 from situ.lang.expr.syntax import locate_in, spell
 from situ.lang.problems import Problem, Problems
+from situ.lang.records import replace
 from situ.lang.tags import ANY, VIRTUAL
 from situ.scopes.diff import diff_scopes
 from situ.scopes.filters import FilterMeanings, check_filter, check_filters

@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from situ.lang.expr.tree import FALSE
 from situ.lang.tags import ANY, TagSet
@@ -39,8 +40,7 @@ def constant(text: str) -> bool | None:
     return _CONSTANTS.get(text)
 
 
-@dataclass(frozen=True, slots=True)
-class DimensionPlan:
+class DimensionPlan(msgspec.Struct, frozen=True):
     """What is known of one dimension. ``seen[s][t]`` is ``V(s, t)``, for all tags ``t`` in use and what they are in."""
 
     dimension: Dimension

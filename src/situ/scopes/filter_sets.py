@@ -7,8 +7,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
+
+import msgspec
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Each distinct filter, by its canonical text, has a number that is given once and never to another, so that bits stay
@@ -21,11 +23,10 @@ WORD = 63
 _FULL = (1 << WORD) - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilterNumbers:
+class FilterNumbers(msgspec.Struct, frozen=True, kw_only=True):
     """The numbers that were ever given: by the text of the filter. Kept with the scope document, for good."""
 
-    given: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    given: Mapping[str, int] = msgspec.field(default_factory=lambda: MappingProxyType({}))
 
     def __getitem__(self, text: str) -> int:
         return self.given[text]

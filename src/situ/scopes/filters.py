@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+import msgspec
 
 from situ.lang.catalogue import (
     BLOCKED_TYPES,
@@ -27,6 +28,7 @@ from situ.lang.expr.simplify import simplify
 from situ.lang.expr.syntax import Locate, locate_in
 from situ.lang.expr.tree import FALSE, And, Literal, Node, Or, Read, rebuild, walk
 from situ.lang.problems import Problem, nearest
+from situ.lang.records import replace
 from situ.lang.types.model import BOOLEAN, STRING, Attribute, Struct, plain
 from situ.lang.types.table import RESERVED_EVENTS, Types, built_in
 from situ.scopes.graph import ScopeGraph
@@ -40,8 +42,7 @@ Path: TypeAlias = tuple[str, ...]
 Blocked: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilterMeaning:
+class FilterMeaning(msgspec.Struct, frozen=True, kw_only=True):
     """What a filter is to events that have what it asks for in the same form.
 
     ``node`` is None if it means nothing to any event. ``missing`` are paths that these types have not, and others have.

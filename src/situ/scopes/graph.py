@@ -7,12 +7,13 @@ hold the events of each scope.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from situ.lang.catalogue import CARRIERS_APART, NOT_CARRIED
 from situ.lang.problems import Location, Problem
+from situ.lang.records import replace
 from situ.lang.tags import NO_TAGS, TagSet
 from situ.lang.types.dependency_order import dependency_order
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeVar
+
+import msgspec
 
 from situ.lang.catalogue import (
     BAD_NAME,
@@ -25,6 +26,7 @@ from situ.lang.documents import Document, Fields, Node, Reader, ScalarNode, is_n
 from situ.lang.expr.faults import NO_FAULTS, Faults
 from situ.lang.expr.syntax import spell
 from situ.lang.problems import Location, Problem, Problems, nearest
+from situ.lang.records import replace
 from situ.lang.tags import ANY, NO_TAGS, REST, VIRTUAL, TagSet, read_tags
 from situ.lang.types.dependency_order import dependency_order
 from situ.scopes.filters import FilterMeanings, check_filter
@@ -54,13 +56,14 @@ Place = tuple[str, ...]
 _NOT_NAMES = (ANY, *VIRTUAL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScopeEnvironment:
+class ScopeEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """What is known beside the graph: clients that it does not name, and where everything is written."""
 
     clients: Collection[str] = frozenset()
-    places: Mapping[Place, Location] = field(default_factory=lambda: MappingProxyType({}))
-    tag_places: Mapping[tuple[str, str], Mapping[str, Location]] = field(default_factory=lambda: MappingProxyType({}))
+    places: Mapping[Place, Location] = msgspec.field(default_factory=lambda: MappingProxyType({}))
+    tag_places: Mapping[tuple[str, str], Mapping[str, Location]] = msgspec.field(
+        default_factory=lambda: MappingProxyType({})
+    )
     """(``reads`` or ``publishes``, policy) → where its tags stand."""
 
     def place(self, *path: str) -> Location | None:
@@ -302,14 +305,13 @@ def load_scopes(
     return graph
 
 
-@dataclass(slots=True)
-class _ScopeLoader:
+class _ScopeLoader(msgspec.Struct):
     read: Reader
     filters: FilterMeanings
     functions: Collection[str]
     faults: Faults
-    places: dict[Place, Location] = field(default_factory=dict)
-    tag_places: dict[tuple[str, str], Mapping[str, Location]] = field(default_factory=dict)
+    places: dict[Place, Location] = msgspec.field(default_factory=dict)
+    tag_places: dict[tuple[str, str], Mapping[str, Location]] = msgspec.field(default_factory=dict)
 
     def document(self, document: Document) -> ScopeGraph:
         if document.root is not None and is_nothing(document.root):

@@ -11,8 +11,9 @@ not administer the dimension.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+import msgspec
 
 from situ.lang.catalogue import (
     BROADCAST_MISSING,
@@ -30,8 +31,7 @@ from situ.scopes.graph import Dimension, Right, ScopeGraph, not_carried
 NO_PLACES: Mapping[str, Location] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Principal:
+class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """Whoever asks, by the name that was proved."""
 
     name: str
@@ -74,8 +74,7 @@ def unknown_scope(graph: ScopeGraph, dimension: Dimension, name: str, place: Loc
     return UNKNOWN_SCOPE(place, name=name or " ", dimension=dimension.name, elsewhere=elsewhere, nearest=near)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TagRequest:
+class TagRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Who names tags: a client, for events that it publishes or wants, in a zone.
 
     ``knows_all`` is somebody who reads the whole document, as the author of a project does: told what is not there.

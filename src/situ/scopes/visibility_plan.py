@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 
+import msgspec
+
 from situ.lang.tags import ANY, TagSet
 from situ.scopes.dimension_plan import DimensionPlan, compile_dimension, constant
 from situ.scopes.filter_sets import (
@@ -38,8 +40,7 @@ class Verdict(Enum):
     DEPENDS = "depends"
 
 
-@dataclass(frozen=True, slots=True)
-class TagSetPair:
+class TagSetPair(msgspec.Struct, frozen=True):
     """The decision between two tag sets. Without families it is always or never the same."""
 
     verdict: Verdict

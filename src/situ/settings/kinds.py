@@ -13,6 +13,8 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
+import msgspec
+
 from situ.lang.catalogue import BAD_NAME, BAD_QUANTITY, BUS_WITHOUT_CLIENTS, MISSING_KEY, NOT_A_CHOICE
 from situ.lang.documents import Fields, MappingNode, Node, Reader, ScalarNode, SequenceNode, describe
 from situ.lang.problems import Location, SituError, nearest
@@ -27,8 +29,7 @@ _SIZES = (
 REFERENCE = "${"
 
 
-@dataclass(frozen=True, slots=True)
-class Kind(Generic[T]):
+class Kind(msgspec.Struct, Generic[T], frozen=True):
     """How a value is read (None after a problem was noted), written as JSON, and described by a JSON Schema."""
 
     read: Callable[[Node, Reader], T | None]
@@ -244,8 +245,7 @@ _UNREACHABLE = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BusSettings:
+class BusSettings(msgspec.Struct, frozen=True, kw_only=True):
     """``kind`` is ``embedded``, or ``nats`` (then there are servers)."""
 
     kind: str = _EMBEDDED

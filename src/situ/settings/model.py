@@ -56,7 +56,9 @@ class Spark:
         "most events in one batch; of messages that many wait for, about so many, and one message at least",
     )
     checkpoints: Text = _setting(
-        of_kind.text(r"(?s).+", (".situ/checkpoints",)), plain(".situ/checkpoints"), "folder of the checkpoints"
+        of_kind.text(r"(?s).+", (".situ/checkpoints", "file:///shared/plant", "s3a://bucket/plant")),
+        plain(".situ/checkpoints"),
+        "where the checkpoints are: a folder, or a URI that all machines of a cluster reach",
     )
     conf: tuple[tuple[str, Text], ...] = _setting(
         of_kind.CONF, ((_SHUFFLE, plain("2")),), "settings of Spark itself, by name"

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
+
+import msgspec
 
 from situ.lang.catalogue import (
     BAD_XPATH,
@@ -29,6 +30,7 @@ from situ.lang.documents import Fields, MappingNode, Node, Reader, ScalarNode, S
 from situ.lang.expr.faults import Faults
 from situ.lang.problems import Location, Problem, Problems, SituError, nearest
 from situ.lang.quantities import parse_duration
+from situ.lang.records import replace
 from situ.lang.tags import NO_TAGS, read_tags
 from situ.lang.types.declaration import declare_attribute
 from situ.lang.types.lookup import Lookup
@@ -63,13 +65,12 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9_+.-]*://.*", re.DOTALL)
 _REFERENCE = "${"
 
 
-@dataclass(slots=True)
-class _Columns:
+class _Columns(msgspec.Struct):
     """Those that are right, by name, and the names of all that are written: a faulty one is not unknown."""
 
-    right: dict[str, Attribute] = field(default_factory=dict)
-    written: dict[str, ScalarNode] = field(default_factory=dict)
-    paths: dict[str, str] = field(default_factory=dict)
+    right: dict[str, Attribute] = msgspec.field(default_factory=dict)
+    written: dict[str, ScalarNode] = msgspec.field(default_factory=dict)
+    paths: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class SourceReader:

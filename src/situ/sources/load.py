@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -13,6 +12,7 @@ from situ.lang.catalogue import BAD_NAME, DECLARED_TWICE
 from situ.lang.documents import Document, Fields, Node, Reader, ScalarNode, is_nothing, parse_json
 from situ.lang.expr.faults import NO_FAULTS, Faults
 from situ.lang.problems import Problems
+from situ.lang.records import replace
 from situ.lang.types.table import Types
 from situ.sources.declare import PushSourceReader, SourceReader
 from situ.sources.model import Push, Source

@@ -6,8 +6,9 @@ Both are taken apart and checked here; no table is read.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from situ.lang.catalogue import BAD_STATEMENT
 from situ.lang.expr.limits import make_room
@@ -40,8 +41,7 @@ class BadPath(Exception):
         self.remedy = remedy
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellPath:
+class CellPath(msgspec.Struct, frozen=True, kw_only=True):
     """So many parents up, then elements below by ``elements`` (``.``: this one), then an attribute of theirs."""
 
     up: int = 0
@@ -110,8 +110,7 @@ _DEEPEST = 100
 _AS_VIEW = "Make a view of it in the database, and name that."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SqlStatement:
+class SqlStatement(msgspec.Struct, frozen=True, kw_only=True):
     """What a statement gives: the names of its columns in small letters; None where it does not say."""
 
     columns: frozenset[str] | None = None

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from situ.bus.address import Address
 from situ.bus.sync_bus import shared_bus
@@ -21,10 +21,10 @@ from situ.event.instants import instant_at
 from situ.event.subjects import BusNames
 from situ.policies.watermark import SourceTimes
 from situ.spark.checkpoint import Offset
-from situ.spark.detect import row_of, stream_of
+from situ.spark.detect import BUCKETS, row_of, stream_of
 from situ.spark.plans import known_instances, load_plan
-from situ.spark.source import SCHEMA
 from situ.spark.state_store import KernelStateStore, name_of
+from situ.spark.storage.state_folder import StateFolder
 from situ.stages.detect.backfill import Backfill, BackfillState, bounds_of, lookback, policies_to_backfill
 from situ.stages.detect.progress import DetectionProgress
 from situ.stages.detect.step import PolicyReader
@@ -76,7 +76,7 @@ def pasts_of(
 def fill(
     session: SparkSession | None,
     address: Address,
-    checkpoint: Path,
+    checkpoint: StateFolder,
     end: Offset,
     buckets: int,
     pasts: list[BackfillRange],
@@ -89,12 +89,12 @@ def fill(
         every = (fill_bucket(address, checkpoint, end, bucket, buckets, pasts) for bucket in range(buckets))
         return [_filled(found) for some in every for found in some]
     work = filling_in(address, checkpoint, end, buckets, pasts)
-    rows = session.range(0, buckets, 1, buckets).mapInArrow(work, SCHEMA).collect()
+    rows = session.range(0, buckets, 1, buckets).mapInArrow(work, from_arrow_schema(BUCKETS)).collect()
     return [_filled(found) for row in rows for found in msgspec.msgpack.decode(row.blob, type=list[BucketBackfill])]
 
 
 def filling_in(
-    address: Address, checkpoint: Path, end: Offset, buckets: int, pasts: list[BackfillRange]
+    address: Address, checkpoint: StateFolder, end: Offset, buckets: int, pasts: list[BackfillRange]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that Spark maps over the numbers of buckets."""
 
@@ -108,7 +108,7 @@ def filling_in(
 
 
 def fill_bucket(
-    address: Address, checkpoint: Path, end: Offset, bucket: int, buckets: int, pasts: list[BackfillRange]
+    address: Address, checkpoint: StateFolder, end: Offset, bucket: int, buckets: int, pasts: list[BackfillRange]
 ) -> list[BucketBackfill]:
     """One bucket: what it found, by instant of beginning; what it remembers is written down."""
     plan = load_plan(address, end.version)

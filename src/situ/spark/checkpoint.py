@@ -8,10 +8,9 @@ the start after a crash or on a log that was read before.
 from __future__ import annotations
 
 import json
-import os
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,9 +20,23 @@ from situ.bus.sync_bus import BlockingBus
 from situ.event.lines import decode_line, stored_lines
 from situ.event.message import position
 from situ.event.subjects import BusNames, shard_of
-from situ.lang.catalogue import CHECKPOINT_DAMAGED
 from situ.lang.json_form import StoredForm
-from situ.lang.problems import Location, SituError
+from situ.lang.records import replace
+from situ.settings import Settings
+from situ.spark.storage.owner import CheckpointOwner
+from situ.spark.storage.state_folder import StateFolder, open_folder, use_options
+
+
+def checkpoints_of(settings: Settings, folder: Path) -> StateFolder:
+    """Where a project in this folder has its checkpoints; this process opens them with the settings of Spark."""
+    use_options({name: value.value for name, value in settings.spark.conf})
+    return open_folder(settings.spark.checkpoints.value, folder)
+
+
+def owner_of(settings: Settings, checkpoints: StateFolder) -> CheckpointOwner:
+    """This process, as the job that wants these checkpoints."""
+    return CheckpointOwner(checkpoints, project=settings.name, zone=settings.zone)
+
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Offsets: everything a batch depends on beside the rows of the log. Spark writes the offset of a batch down before it
@@ -45,26 +58,26 @@ class Offset(StoredForm, frozen=True, kw_only=True):
     """Digests of the pull tables the batch reads, by name."""
 
 
-def read_offset(checkpoint: Path, batch: int) -> Offset:
+def read_offset(checkpoint: StateFolder, batch: int) -> Offset:
     """The offset that Spark wrote down for a batch of the query with this checkpoint."""
-    file = checkpoint / "offsets" / str(batch)
+    folder, name = checkpoint / "offsets", str(batch)
     try:
+        text = folder.read(name)
+        if text is None:
+            raise folder.damaged("there is no such file", name)
         # The first line is the format's version, the second Spark's own metadata, then comes a line for each source.
-        return Offset.from_json(json.loads(file.read_text(encoding="utf-8").splitlines()[2]))
+        return Offset.from_json(json.loads(text.splitlines()[2]))
     except IndexError:
-        reason = "it is cut off"
+        raise folder.damaged("it is cut off", name) from None
     except OSError as error:
-        reason = error.strerror or str(error)
+        raise folder.damaged(error.strerror or error, name) from None
     except ValueError as error:
-        reason = str(error)
-    raise SituError(CHECKPOINT_DAMAGED(Location(file=str(file)), reason=reason))
+        raise folder.damaged(error, name) from None
 
 
-def last_batch(checkpoint: Path, log: str) -> int | None:
+def last_batch(checkpoint: StateFolder, log: str) -> int | None:
     """The highest batch in ``offsets`` (begun) or ``commits`` (done); None if there is none."""
-    folder = checkpoint / log
-    numbers = [int(each.name) for each in folder.iterdir() if each.name.isdigit()] if folder.is_dir() else []
-    return max(numbers, default=None)
+    return max((int(each) for each in (checkpoint / log).names() if each.isdigit()), default=None)
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -74,29 +87,29 @@ def last_batch(checkpoint: Path, log: str) -> int | None:
 # first. If detection took a part of one, the clients of the faster task would move the watermark past what the slower
 # one has still to write; of a large batch that is far more than any lateness that is granted.
 
+_ENDS = "ends.json"
 _ENDS_KEPT = 1000
 
 
 class BatchEnds:
     """The last ends, in a file beside the checkpoint of the query of events."""
 
-    def __init__(self, checkpoint: Path) -> None:
-        self._file = checkpoint / "ends.json"
+    def __init__(self, checkpoint: StateFolder) -> None:
+        self._folder = checkpoint
 
     def load(self) -> tuple[int, ...] | None:
         """In order; None if nobody ever said where a batch ended."""
         try:
-            return tuple(int(each) for each in json.loads(self._file.read_text(encoding="utf-8"))["ends"])
+            text = self._folder.read(_ENDS)
+            return None if text is None else tuple(int(each) for each in json.loads(text)["ends"])
         except (OSError, ValueError, KeyError, TypeError):
             return None  # it serves the order of work, and is made again
 
     def add(self, last: int) -> None:
         """A batch is done, and this message of the root log is the last there is."""
         before = [each for each in self.load() or () if each < last]  # what is beyond was in another log
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        beside = self._file.with_suffix(".new")
-        beside.write_text(json.dumps({"version": 1, "ends": [*before, last][-_ENDS_KEPT:]}), encoding="utf-8")
-        beside.replace(self._file)
+        content = {"version": 1, "ends": [*before, last][-_ENDS_KEPT:]}
+        self._folder.write(_ENDS, json.dumps(content).encode())
 
 
 def whole(ends: Sequence[int] | None, behind: int, most: int, last: int) -> int:
@@ -147,38 +160,43 @@ class ClientOffsets:
 class ClientOffsetStore:
     """The carries of one query, beside its checkpoint."""
 
-    def __init__(self, checkpoint: Path) -> None:
+    def __init__(self, checkpoint: StateFolder) -> None:
         self._folder = checkpoint / "carry"
 
     def load(self, seq: int) -> ClientOffsets:
         """The carry of a batch that starts behind this message. A query that is new to the log has none."""
-        file = self._file(seq)
-        if seq == 0 and not file.exists():
-            return ClientOffsets()
+        name = _carry(seq)
         try:
-            content = json.loads(file.read_text(encoding="utf-8"))
+            text = self._folder.load(name)
+            if text is None:
+                if seq == 0:
+                    return ClientOffsets()
+                raise self._folder.damaged("there is no such file", name)
+            content = json.loads(text)
             highest = {client: (int(each[0]), int(each[1])) for client, each in content["highest"].items()}
             return ClientOffsets(highest, frozenset(map(str, content.get("stored", ()))))
         except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-            raise SituError(CHECKPOINT_DAMAGED(Location(file=str(file)), reason=str(error))) from None
+            raise self._folder.damaged(error, name) from None
 
     def save(self, seq: int, carry: ClientOffsets) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        file = self._file(seq)
-        beside = file.with_suffix(f".{os.getpid()}")
         content = {"version": 1, "highest": carry.highest, "stored": sorted(carry.stored)}
-        beside.write_text(json.dumps(content, separators=(",", ":")), encoding="utf-8")
-        beside.replace(file)
+        self._folder.save(_carry(seq), json.dumps(content, separators=(",", ":")).encode())
         self._prune()
 
     def _prune(self) -> None:
         """Spark repeats at most the last batch; the few before serve whoever looks into what happened."""
-        numbers = sorted(int(each.stem) for each in self._folder.glob("*.json") if each.stem.isdigit())
-        for seq in numbers[:-_CARRIES_KEPT]:
-            self._file(seq).unlink(missing_ok=True)
+        for seq in numbered(self._folder)[:-_CARRIES_KEPT]:
+            self._folder.remove(_carry(seq))
 
-    def _file(self, seq: int) -> Path:
-        return self._folder / f"{seq}.json"
+
+def _carry(seq: int) -> str:
+    return f"{seq}.json"
+
+
+def numbered(folder: StateFolder) -> list[int]:
+    """The numbers that files of a folder are named by, in order."""
+    stems = (name.removesuffix(".json") for name in folder.names() if name.endswith(".json"))
+    return sorted(int(stem) for stem in stems if stem.isdigit())
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -191,33 +209,31 @@ class ClientOffsetStore:
 _MARGIN = 1_000_000  # µs: clocks of bus and engine may differ
 
 
-def check_checkpoint(checkpoint: Path) -> None:
+def check_checkpoint(checkpoint: StateFolder) -> None:
     """N101 if what Spark and Situ wrote down of the events cannot be gone on from."""
     begun_from = check_offsets(checkpoint)
     if begun_from is not None:
         ClientOffsetStore(checkpoint).load(begun_from.seq)
 
 
-def check_offsets(checkpoint: Path) -> Offset | None:
+def check_offsets(checkpoint: StateFolder) -> Offset | None:
     """N101 if what Spark wrote down cannot be gone on from; else where the next batch begins, None if at the start."""
     begun, done = last_batch(checkpoint, "offsets"), last_batch(checkpoint, "commits")
     if begun is None and done is None:
         return None
-    metadata = checkpoint / "metadata"
     try:
-        json.loads(metadata.read_text(encoding="utf-8"))["id"]
+        json.loads(checkpoint.read("metadata") or b"")["id"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SituError(CHECKPOINT_DAMAGED(Location(file=str(metadata)), reason=str(error))) from None
+        raise checkpoint.damaged(error, "metadata") from None
     if begun is None or (done is not None and done > begun):
-        place = Location(file=str(checkpoint / "offsets"))
-        raise SituError(CHECKPOINT_DAMAGED(place, reason=f"batch {done} was committed, but its offset is missing"))
+        raise checkpoint.damaged(f"batch {done} was committed, but its offset is missing", "offsets")
     read_offset(checkpoint, begun)
     if begun:
         return read_offset(checkpoint, begun - 1)
     return read_offset(checkpoint, done) if done is not None else None
 
 
-def recall(bus: BlockingBus, names: BusNames, checkpoint: Path) -> None:
+def recall(bus: BlockingBus, names: BusNames, checkpoint: StateFolder) -> None:
     """If the last batch was begun and not committed: add what it got stored to what it starts from."""
     begun, done = last_batch(checkpoint, "offsets"), last_batch(checkpoint, "commits")
     if begun is None or begun == done:
@@ -238,7 +254,7 @@ def _stored_since(bus: BlockingBus, names: BusNames, clock: int) -> frozenset[st
     )
 
 
-def adopt_log(bus: BlockingBus, names: BusNames, checkpoint: Path) -> None:
+def adopt_log(bus: BlockingBus, names: BusNames, checkpoint: StateFolder) -> None:
     """A query without checkpoint on a log that was read before: learn from the root log what was taken already."""
     if last_batch(checkpoint, "offsets") is not None:
         return

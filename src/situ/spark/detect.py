@@ -6,9 +6,9 @@ of one bucket and its remembered state to detections, which go to the driver.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 
 import msgspec
@@ -27,9 +27,11 @@ from situ.policies.kernel.detections import DetectionBatch, detections_of
 from situ.policies.kernel.state import KernelState
 from situ.policies.model import Detection, InstancesByConcept
 from situ.policies.watermark import SourceTimes, merge_source_times
+from situ.spark import frames
 from situ.spark.checkpoint import Offset
 from situ.spark.plans import known_instances, load_plan
 from situ.spark.state_store import BucketStep, KernelStateStore, name_of
+from situ.spark.storage.state_folder import StateFolder
 from situ.stages.detect.detection_plan import NOTHING_HIDDEN, DetectionPlan, Hidden
 from situ.stages.detect.situation_events import DetectionCounts
 from situ.stages.detect.step import PolicyObservations, read_rows, readable, step_safely
@@ -43,6 +45,17 @@ from situ.stages.root_log import upgrade_message
 DRIVER = -1
 """The bucket of what is for the driver."""
 BUCKETS = pa.schema([("bucket", pa.int32()), ("blob", pa.binary())])
+ENRICHED = pa.schema(
+    [
+        *BUCKETS,
+        ("events", pa.int64()),
+        ("late", pa.int64()),
+        ("enrich_ms", pa.float64()),
+        ("watermark", pa.timestamp("us", "UTC")),
+        ("state_bytes", pa.int64()),
+    ]
+)
+"""Of what leaves the stage: with what Spark shows of it, in the rows for the driver."""
 MANY = 1000
 """Messages that are enriched together."""
 
@@ -79,6 +92,47 @@ class _EnrichedPart:
 
 
 _worked: dict[int, _EnrichedPart] = {}
+
+
+def enriching(address: Address, buckets: int) -> frames.Mapped:
+    """The function that Spark maps over the rows of the root log, in every batch."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        began = time.perf_counter()
+        note, number, _ = frames.batch_of_task()
+        for batch in enrich_part(address, note, number, frames.messages_of(batches), buckets):
+            yield _shown(batch, note, number, began)
+
+    return run
+
+
+def _shown(batch: pa.RecordBatch, note: frames.BatchNote, number: int, began: float) -> pa.RecordBatch:
+    """With what Spark shows, if this is what a task tells the driver at its end."""
+    count, shown = batch.num_rows, dict[str, object]()
+    if count == 1 and batch.column(0)[0].as_py() == DRIVER:
+        noticed = msgspec.msgpack.decode(batch.column(1)[0].as_py(), type=EnrichmentNotes)
+        shown = {
+            "events": sum(noticed.tally.events.values()),
+            "late": len(noticed.late),
+            "enrich_ms": round(1000 * (time.perf_counter() - began), 3),
+            "watermark": note.watermark,
+            "state_bytes": 0 if number else note.state_bytes,
+        }
+    columns = [pa.array([shown.get(each.name)] * count, each.type) for each in list(ENRICHED)[len(BUCKETS) :]]
+    return pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=ENRICHED)
+
+
+def enrich_part(
+    address: Address, note: frames.BatchNote, number: int, messages: Iterable[StoredMessage], buckets: int
+) -> Iterator[pa.RecordBatch]:
+    """The rows that one part of a batch makes of its messages."""
+    if not number:
+        yield every_bucket(buckets)
+    plan = load_plan(address, note.end.version)
+    if note.end.seq <= note.begin.seq or plan.detecting.is_empty:
+        return
+    instances = known_instances(plan, address, note.end.tables)
+    yield from enrich(messages, plan, instances, note.reached, buckets, note.expected)
 
 
 def enrich(
@@ -229,7 +283,7 @@ class _InHand:
     size: int = 0
 
 
-_in_hand: dict[tuple[str, int], _InHand] = {}
+_in_hand: dict[tuple[StateFolder, int], _InHand] = {}
 """By checkpoint and bucket."""
 _MOST_STEPS = 50
 _MOST_BYTES = 64 << 20
@@ -240,7 +294,7 @@ class BatchShare:
     """What all tasks of a batch know: where it begins and ends, how far it decides, which policies go on."""
 
     address: Address
-    checkpoint: Path
+    checkpoint: StateFolder
     begin: Offset
     end: Offset
     watermarks: Mapping[str, int]
@@ -256,7 +310,7 @@ class BatchShare:
         return self.begin.version != self.end.version
 
 
-def detecting_in(share: BatchShare) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def detecting_in(share: BatchShare) -> frames.Mapped:
     """The function that Spark maps over the rows of a batch."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -295,7 +349,7 @@ def work(
     store, end = KernelStateStore(share.checkpoint, bucket), name_of(share.end)
     begin = name_of(share.begin)
     # Put back when the step is done: after one that failed, the state is worked out from what is stored.
-    hand = _in_hand.pop((str(share.checkpoint), bucket), None)
+    hand = _in_hand.pop((share.checkpoint, bucket), None)
     if hand is None or hand.at != begin:
         policies = former() if share.begin.version else detecting
         hand = _recalled(begin, policies, instances, bucket, share.buckets, store, hand)
@@ -312,13 +366,13 @@ def work(
         trim_memory()
     else:
         store.save_step(end, BucketStep(begin, blobs, dict(share.watermarks)))
-    _in_hand[str(share.checkpoint), bucket] = _InHand(end, after, steps, size)
+    _in_hand[share.checkpoint, bucket] = _InHand(end, after, steps, size)
     found.size = sum(state.size for state in after.values())
     return found
 
 
 def remembered_at(
-    checkpoint: Path, at: str, detecting: DetectionPlan, instances: InstancesByConcept, bucket: int, buckets: int
+    checkpoint: StateFolder, at: str, detecting: DetectionPlan, instances: InstancesByConcept, bucket: int, buckets: int
 ) -> Mapping[str, KernelState]:
     """What the kernels of a bucket remember where a batch ended, by policy."""
     return _recalled(at, detecting, instances, bucket, buckets, KernelStateStore(checkpoint, bucket), None).states

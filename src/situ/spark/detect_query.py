@@ -18,6 +18,8 @@ from pathlib import Path
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from situ.bus.address import Address
@@ -28,27 +30,32 @@ from situ.event.lines import decode_line, encode_row, stamped_line, stored_lines
 from situ.event.message import CLIENT, CONTEXT, COUNT, ID, KEY, OWN, PLACES, RECEIVED, Message, message_id, position
 from situ.event.row import Row
 from situ.event.subjects import BusNames, pack_late, shard_of
-from situ.lang.catalogue import CHECKPOINT_DAMAGED
-from situ.lang.problems import Location, SituError
+from situ.lang.problems import SituError
 from situ.policies.lifecycle import SituationTransition
 from situ.policies.model import Detection
 from situ.settings import Settings
 from situ.spark.backfill import fill, pasts_of
 from situ.spark.checkpoint import Offset, check_offsets, last_batch, read_offset
 from situ.spark.detect import (
+    BUCKETS,
     DRIVER,
+    ENRICHED,
     BatchShare,
     BucketDetections,
     EnrichmentNotes,
     detecting_in,
     detections_in,
+    enrich_part,
+    enriching,
     remembered_at,
 )
 from situ.spark.dispatch import DispatchTask, publish
+from situ.spark.frames import BatchNote
 from situ.spark.plans import DETECT, current_version, known_instances, load_plan
 from situ.spark.session import Query
-from situ.spark.source import SCHEMA, DetectReader, DetectSource
+from situ.spark.source import DetectSource
 from situ.spark.state_store import InheritedState, KernelStateStore, ProgressStore, name_of
+from situ.spark.storage.state_folder import StateFolder
 from situ.stages.detect.backfill import BackfillStart, start_from_backfill
 from situ.stages.detect.detection_plan import DetectionPlan
 from situ.stages.detect.progress import DetectionProgress
@@ -99,17 +106,20 @@ class SparkDetection:
         session: SparkSession | None,
         address: Address,
         settings: Settings,
-        checkpoints: Path,
+        checkpoints: StateFolder,
         *,
-        events: Path,
+        events: StateFolder,
+        for_tasks: Address | None = None,
         folder: Path = Path(),
         partitions: int | None = None,
+        before_batch: Callable[[], None] = lambda: None,
         on_batch: Callable[[DetectBatchReport], None] = lambda batch: None,
         on_step: Callable[[str], None] = lambda step: None,
         on_failure: Callable[[], None] = lambda: None,
     ) -> None:
         self._session = session
         self._address = address
+        self._for_tasks = for_tasks or address
         self._settings = settings
         self._folder = folder.absolute()
         self._checkpoint = checkpoints / QUERY
@@ -120,7 +130,9 @@ class SparkDetection:
         self._begins: Offset | None = None
         """Where it goes on from another engine, if it does."""
         self._store = ProgressStore(self._checkpoint)
-        self._on_batch, self._on_step = on_batch, on_step
+        self._size = 0
+        """Of what kernels remembered at the end of the last batch, in bytes."""
+        self._before_batch, self._on_batch, self._on_step = before_batch, on_batch, on_step
         self._query = Query(self._begin, name=QUERY, on_failure=on_failure)
         self._failures = FailureLog()
         if session is not None:
@@ -177,8 +189,7 @@ class SparkDetection:
         at = read_offset(self._checkpoint, begun)
         progress = self._store.load(at)
         if progress is None:
-            place = Location(file=str(self._checkpoint / "progress"))
-            raise SituError(CHECKPOINT_DAMAGED(place, reason=f"what the batch that ended at {at.seq} left is missing"))
+            raise self._checkpoint.damaged(f"what the batch that ended at {at.seq} left is missing", "progress")
         plan = load_plan(self._address, at.version)
         instances = known_instances(plan, self._address, at.tables)
         buckets = [
@@ -199,7 +210,7 @@ class SparkDetection:
         if (at := inherited.offset) is not None:
             progress, states = inherited.load()
             return DetectionHandover(reached=at.seq, version=at.version, progress=progress, states=states)
-        if not (self._checkpoint / "first").exists():
+        if not self._checkpoint.exists("first"):
             return None
         self._prepare(0)
         version = current_version(self._address)
@@ -209,11 +220,10 @@ class SparkDetection:
     def _options(self) -> dict[str, str]:
         begins = self._begins or Offset(seq=self._first)
         return {
-            "address": self._address.to_json(),
+            "address": self._for_tasks.to_json(),
             "stream": "ROOT",
             "checkpoint": str(self._checkpoint),
             "partitions": str(self._partitions),
-            "buckets": str(self._buckets),
             "folder": str(self._folder),
             "maxEvents": str(self._settings.spark.max_events),
             "begins": json.dumps(begins.as_json()),
@@ -222,9 +232,19 @@ class SparkDetection:
 
     def _begin(self) -> StreamingQuery:
         assert self._session is not None
-        stream = self._session.readStream.format(DetectSource.name()).options(**self._options()).load()
+        log = self._session.readStream.format(DetectSource.name()).options(**self._options()).load()
+        stages = enriching(self._for_tasks, self._buckets)
+        enriched = log.mapInArrow(stages, from_arrow_schema(ENRICHED)).observe(
+            QUERY,
+            f.sum("events").alias("events"),
+            f.sum("late").alias("late"),
+            f.sum("enrich_ms").alias("enrich_ms"),
+            f.min("watermark").alias("watermark"),
+            f.max("state_bytes").alias("state_bytes"),
+        )
         return (
-            stream.writeStream.queryName(QUERY)
+            enriched.select("bucket", "blob")
+            .writeStream.queryName(QUERY)
             .option("checkpointLocation", str(self._checkpoint))
             .trigger(processingTime=f"{round(self._settings.spark.trigger.total_seconds() * 1000)} milliseconds")
             .foreachBatch(self._batch)
@@ -233,14 +253,14 @@ class SparkDetection:
 
     def _settled(self, name: str, value: int) -> int:
         """What the first run took for this."""
-        file = self._checkpoint / name
-        if file.exists():
-            return int(file.read_text(encoding="utf-8"))
-        file.parent.mkdir(parents=True, exist_ok=True)
-        beside = file.with_name(f".{name}")
-        beside.write_text(str(value), encoding="utf-8")
-        beside.replace(file)
-        return value
+        text = self._checkpoint.load(name)
+        if text is None:
+            self._checkpoint.save(name, str(value).encode())
+            return value
+        try:
+            return int(text)
+        except ValueError as error:
+            raise self._checkpoint.damaged(error, name) from None
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until the query ends; True if it did. :class:`SituError` if it failed."""
@@ -255,6 +275,7 @@ class SparkDetection:
     def _batch(self, frame: DataFrame | None, number: int) -> None:
         """Without a frame, it is all done here."""
         self._query.begin_batch(number)
+        self._before_batch()
         began = time.monotonic()
         self._on_step("offset")
         end = read_offset(self._checkpoint, number)
@@ -267,17 +288,28 @@ class SparkDetection:
         told += begun.told
         watermarks = progress.watermarks(plan.detecting, end.clock)
         self._on_step("detect")
+        begin = start or Offset()
+        note = BatchNote(
+            begin=begin,
+            end=end,
+            reached={name: each.reached for name, each in before.policies.items() if each.reached is not None},
+            expected=tuple(before.marks),
+            watermark=min(watermarks.values(), default=None),
+            state_bytes=self._size,
+        )
         share = BatchShare(
-            address=self._address,
+            address=self._address if frame is None else self._for_tasks,
             checkpoint=self._checkpoint,
-            begin=start or Offset(),
+            begin=begin,
             end=end,
             watermarks=watermarks,
             kept=kept,
             buckets=self._buckets,
             filled=begun.filled,
         )
-        found, noticed = _sorted_out(self._worked_here(share) if frame is None else self._worked(frame, share))
+        found, noticed = _sorted_out(
+            self._worked_here(note, share) if frame is None else self._worked(frame, note, share)
+        )
         progress = progress.heard(*(each.seen for each in noticed))
         failures: list[StageFailure] = [failure for each in found for failure in each.begun_anew.values()]
         for each in noticed:
@@ -312,6 +344,7 @@ class SparkDetection:
         due = progress.has_open or bool(progress.marks) or any(each.due for each in found)
         due = due or progress.lags(plan.detecting, end.clock)  # what it saw lets the next decide more
         self._store.save(end, progress, due=due)
+        self._size = sum(each.size for each in found)
         self._on_batch(
             DetectBatchReport(
                 number=number,
@@ -320,7 +353,7 @@ class SparkDetection:
                 progress=progress,
                 detecting=plan.detecting,
                 seconds=time.monotonic() - began,
-                size=sum(each.size for each in found),
+                size=self._size,
                 dead=dead,
                 failures=Counter(each.stage for each in failures),
             )
@@ -328,16 +361,20 @@ class SparkDetection:
         self._query.end_batch()
         self._on_step("done")
 
-    def _worked(self, frame: DataFrame, share: BatchShare) -> Iterator[tuple[int, bytes]]:
+    def _worked(self, frame: DataFrame, note: BatchNote, share: BatchShare) -> Iterator[tuple[int, bytes]]:
+        assert self._session is not None
+        context = self._session.sparkContext
+        note.tell(context)
+        context.setJobDescription(f"policies: messages {note.begin.seq + 1} to {note.end.seq} of the root log")
         if share.end.partitions > 1:
             frame = frame.repartitionById(self._buckets, (frame.bucket + self._buckets) % self._buckets)
-        for row in frame.mapInArrow(detecting_in(share), SCHEMA).collect():
+        for row in frame.mapInArrow(detecting_in(share), from_arrow_schema(BUCKETS)).collect():
             yield row.bucket, row.blob
 
-    def _worked_here(self, share: BatchShare) -> Iterator[tuple[int, bytes]]:
-        reader = DetectReader(self._options())
-        parts = reader.partitions(share.begin.as_json(), share.end.as_json())
-        rows = (batch for part in parts for batch in reader.read(part))
+    def _worked_here(self, note: BatchNote, share: BatchShare) -> Iterator[tuple[int, bytes]]:
+        log, begin, end = BusNames(self._address.zone).root_stream, note.begin.seq, note.end.seq
+        messages = shared_bus(self._address).read(log, begin + 1, end) if end > begin else ()
+        rows = enrich_part(self._address, note, 0, messages, self._buckets)
         for batch in detecting_in(share)(rows):
             yield from zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
 
@@ -373,7 +410,7 @@ class SparkDetection:
         pasts = pasts_of(plan, before, progress, self._address, last, end.clock)
         if not pasts:
             return BackfillStart(progress=progress)
-        filled = fill(self._session, self._address, self._checkpoint, end, self._buckets, pasts)
+        filled = fill(self._session, self._for_tasks, self._checkpoint, end, self._buckets, pasts)
         blind = plan.meeting.blind if plan.meeting is not None else ()
         return start_from_backfill(progress, plan.detecting, plan.deployment.starts, filled, blind)
 

@@ -7,12 +7,12 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -25,14 +25,16 @@ from situ.event.failures import StageFailure, failed, failed_by, failure_of, is_
 from situ.event.lines import bare_lines, decode_line
 from situ.event.message import PLACES, Message
 from situ.event.row import BadRow, Row, origins_of
-from situ.event.subjects import BusNames, pack_dead, shards_of
+from situ.event.subjects import BusNames, pack_dead
 from situ.routing.routing_table import RoutedRows
 from situ.spark import frames
-from situ.spark.checkpoint import Offset
+from situ.spark.checkpoint import ClientOffsetStore, Offset
 from situ.spark.frames import TaskCounts
 from situ.spark.measure import TaskMeter, measuring_of
-from situ.spark.plans import former_plan, load_plan, use_tables
+from situ.spark.partitions import decode, part_of_batch
+from situ.spark.plans import former, former_plan, load_plan, use_tables
 from situ.spark.state_store import PendingDeliveryStore, ShapeStateStore
+from situ.spark.storage.state_folder import StateFolder
 from situ.stages.deliver import DeliveryBatcher, interpret_out, route, route_and_shape
 from situ.stages.interpret_out import ConvertedDeliveries, prefetch_inbound, prefetch_outbound
 from situ.stages.pending_deliveries import DeliveryTag, PendingDeliveries
@@ -70,14 +72,19 @@ class BusWriter(DataSourceArrowWriter):
 
 
 def publish(
-    address: Address, messages: Iterable[Message], stored: Collection[str] = (), on_stored: OnStored | None = None
+    address: Address,
+    messages: Iterable[Message],
+    stored: Collection[str] = (),
+    on_stored: OnStored | None = None,
+    *,
+    live: bool = True,
 ) -> WrittenMessages:
     """Send what is for clients that are there now, store all else but these ids: they are known to be stored.
 
-    If there are such ids, a batch that was interrupted is repeated. Volatile subscriptions, which promise nothing over
-    a crash, get nothing of it: they may have got it before.
+    If there are such ids, or this is not ``live``, something that was interrupted is repeated. Volatile subscriptions,
+    which promise nothing over a crash, get nothing of it: they may have got it before.
     """
-    bus, live = shared_bus(address), BusNames(address.zone).live("")
+    bus, to_clients = shared_bus(address), BusNames(address.zone).live("")
     under_way: deque[tuple[Message, Future[StoreAck]]] = deque()
     acks: list[bool] = []
 
@@ -92,8 +99,8 @@ def publish(
         if message.id in stored:
             acks.append(True)
             continue
-        if message.subject.startswith(live):
-            if not stored:
+        if message.subject.startswith(to_clients):
+            if live and not stored:
                 bus.send(message)
             continue
         under_way.append((message, bus.store(message)))
@@ -116,8 +123,9 @@ def _messages(batches: Iterator[pa.RecordBatch]) -> Iterator[Message]:
 # give the same messages with the same ids, in the same order. The worker that made them publishes them; only what it
 # counted goes back to Spark. Boundaries of messages of the root log follow those of the messages that came in.
 
+T = TypeVar("T")
 Reading = Callable[[bool], Generator[list[Row | BadRow], None, None]]
-"""Reads what a task has to do, a list for each message, as often as it is called; bare rows or with their texts."""
+"""Reads what a task has to do, a list for each message: bare rows the first time, with their texts each time after."""
 _TASK = "task"
 _MOST_TRACES = 10
 """Tracebacks that a task tells of."""
@@ -125,36 +133,104 @@ _MANY = 4096
 """Events for which Python functions are called together."""
 
 
-def dispatching(
-    address: Address, checkpoint: Path, start: Offset, offset: Offset, stored: Collection[str]
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark maps over the rows of the batch from one offset to another."""
+def dispatching(address: Address, checkpoint: StateFolder) -> frames.Mapped:
+    """The function that Spark maps over the rows of the events' query, in every batch."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        task = TaskContext.get()
-        shards = shards_of(task.partitionId(), offset.partitions) if task and offset.partitions > 1 else ()
-        plan = load_plan(address, offset.version)
-        use_tables(plan, address, offset.tables)
-        dispatch = DispatchTask(
-            plan,
-            offset.clock,
-            PendingDeliveryStore(checkpoint, start.seq, offset.seq),
-            ShapeStateStore(checkpoint, start, offset, shards),
-            former_plan(address, start.version, plan),
-            measuring_of(plan, address),
-        )
-        publish(address, dispatch.messages(frames.rows_of(batches)), stored, dispatch.on_stored)
-        dispatch.finish()
-        yield frames.count_batch(dispatch.counts())
+        note, number, attempt = frames.batch_of_task()
+        # A task that is tried again may have sent before it failed, on a machine that is gone.
+        part = dispatch_part(address, checkpoint, note.begin, note.end, number, batches, live=not attempt)
+        yield frames.count_batch(part)
 
     return run
 
 
+def dispatch_part(
+    address: Address,
+    checkpoint: StateFolder,
+    begin: Offset,
+    end: Offset,
+    number: int,
+    given: Iterable[pa.RecordBatch] | None = None,
+    *,
+    live: bool = True,
+) -> TaskCounts:
+    """Take one part of a batch through all stages. Its rows are ``given``, or else read from the bus.
+
+    Not ``live``: clients that are there now get nothing, as they may have got it before.
+    """
+    plan = load_plan(address, end.version)
+    use_tables(plan, address, end.tables)
+    part = part_of_batch(BusNames(address.zone), begin, end, number)
+    carry = ClientOffsetStore(checkpoint).load(begin.seq)
+    highest = carry.share(part.shards) if part.shards else carry.highest
+    clock = StageClock()
+
+    def read(first: bool) -> Generator[list[Row | BadRow], None, None]:
+        messages = frames.messages_of(given) if first and given is not None else part.messages(address)
+        found = decode(
+            clock.over("read", messages),
+            plan,
+            highest,
+            lambda version: former(address, version, plan, end.tables),
+            bare=first,
+        )
+        yield from clock.over("decode", found)
+
+    def make() -> DispatchTask:
+        return DispatchTask(
+            plan,
+            end.clock,
+            PendingDeliveryStore(checkpoint, begin.seq, end.seq),
+            ShapeStateStore(checkpoint, begin, end, part.shards),
+            former_plan(address, begin.version, plan),
+            measuring_of(plan, address),
+            clock,
+            live=live and not carry.stored,
+        )
+
+    return dispatched(address, make, read, carry.stored)
+
+
+class StageClock:
+    """How long each stage takes, of stages that call each other: what is inside of one is not its own."""
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self._running: list[str] = []
+        self._since = time.perf_counter()
+
+    def begin(self, stage: str) -> None:
+        self._turn()
+        self._running.append(stage)
+
+    def end(self) -> None:
+        self._turn()
+        self._running.pop()
+
+    def _turn(self) -> None:
+        now = time.perf_counter()
+        if self._running:
+            self.seconds[self._running[-1]] += now - self._since
+        self._since = now
+
+    def over(self, stage: str, items: Iterable[T]) -> Iterator[T]:
+        """The same items; the time until each comes is the stage's."""
+        found = iter(items)
+        while True:
+            self.begin(stage)
+            try:
+                item = next(found)
+            except StopIteration:
+                return
+            finally:
+                self.end()
+            yield item
+
+
 def dispatched(
     address: Address, make: Callable[[], DispatchTask], read: Reading, stored: Collection[str]
-) -> pa.RecordBatch:
+) -> TaskCounts:
     """What was counted of what there is to read, whose messages are now on the bus; those with the ids ``stored`` were
     before.
 
@@ -165,7 +241,7 @@ def dispatched(
     dispatch, sent = make(), _Sent(BusNames(address.zone).live(""))
     try:
         with closing(read(True)) as rows:
-            publish(address, sent.noted(dispatch.messages(rows)), stored, dispatch.on_stored)
+            dispatch.publish(address, sent.noted(dispatch.messages(rows)), stored)
     except Exception as error:
         if not is_of_event(error):
             raise
@@ -173,9 +249,9 @@ def dispatched(
         first, dispatch = dispatch, make()
         dispatch.follow(first, None if failures else error)
         with closing(read(False)) as rows:
-            publish(address, sent.without(dispatch.messages(_replaced(rows, failures))), stored, dispatch.on_stored)
+            dispatch.publish(address, sent.without(dispatch.messages(_replaced(rows, failures))), stored)
     dispatch.finish()
-    return frames.count_batch(dispatch.counts())
+    return dispatch.counts()
 
 
 class _HalfDone(Exception):
@@ -258,8 +334,14 @@ class DispatchTask:
         shaping: ShapeStateStore | None = None,
         former: Plan | None = None,
         measuring: TaskMeter | None = None,
+        clock_of_stages: StageClock | None = None,
+        *,
+        live: bool = True,
     ) -> None:
         """``former`` is the plan of the batch before."""
+        self._stages = clock_of_stages or StageClock()
+        self._state_bytes = 0
+        self._sends_live = live
         self._plan, self._former = plan, former or plan
         shapes = shaping is not None and (bool(plan.shapes.by_id) or shaping.is_left_behind)
         self._shaping_store = shaping if shapes else None
@@ -303,6 +385,14 @@ class DispatchTask:
             yield from self._let_go(self._shaping.tick(self._clock), self._plan)
         yield from self._delivery.finish()
 
+    def publish(self, address: Address, messages: Iterable[Message], stored: Collection[str]) -> None:
+        """Publish its messages; whatever no stage takes is the time of this."""
+        self._stages.begin("publish")
+        try:
+            publish(address, messages, stored, self.on_stored, live=self._sends_live)
+        finally:
+            self._stages.end()
+
     def follow(self, first: DispatchTask, error: Exception | None) -> None:
         """Take up what one was counting that failed on the same events, by an error that is nobody's own."""
         if error is not None:
@@ -313,10 +403,10 @@ class DispatchTask:
     def finish(self) -> None:
         """When all messages are published: leave what is remembered to the next batch."""
         if self._remembering is not None:
-            self._remembering.finish(self._plan)
+            self._state_bytes += self._remembering.finish(self._plan)
         if self._shaping_store is not None and self._shaping is not None:
             self._dropped, self._shaping.dropped = self._shaping.dropped, Counter()
-            self._shaping_store.finish()
+            self._state_bytes += self._shaping_store.finish()
 
     def _begin_shaping(self, store: ShapeStateStore) -> Iterator[Message]:
         """Go on with what filters remember; what they held back and must let go under this plan is delivered."""
@@ -353,11 +443,14 @@ class DispatchTask:
     def _stamped(self, rows: list[Row | BadRow]) -> tuple[list[Row], list[BadRow]]:
         """The events of a message in root's terms and stamped; those that make that fail are dead letters."""
         self._highest[rows[-1].client] = (rows[-1].incarnation, rows[-1].seq)
+        self._stages.begin("interpret")
         try:
             return stamp(self._plan.interpretation.into_root(rows), self._plan)
         except Exception as error:
             if not is_of_event(error):
                 raise
+        finally:
+            self._stages.end()
         good: list[Row] = []
         bad: list[BadRow] = []
         for row in rows:
@@ -387,11 +480,17 @@ class DispatchTask:
             highest=self._highest,
             failures=dict(self._failures),
             traces=self._traces,
+            seconds=dict(self._stages.seconds),
+            state_bytes=self._state_bytes,
         )
 
     def _message(self, good: list[Row], bad: list[BadRow]) -> Iterator[Message]:
-        batch = write(good, bad)
-        pack(batch, self._plan)
+        self._stages.begin("log")
+        try:
+            batch = write(good, bad)
+            pack(batch, self._plan)
+        finally:
+            self._stages.end()
         good = batch.good
         if batch.bad:
             yield from self._dead_letters(batch.bad)
@@ -454,8 +553,17 @@ class DispatchTask:
     def _deliver(
         self, rows: Sequence[Row], lines: Sequence[bytes], shaping: ShapeState | None = None, *, letters: bool = False
     ) -> Iterator[Message]:
-        shaped = route_and_shape(rows, lines, self._plan, shaping, self._clock)
-        yield from self._add(shaped.rows, interpret_out(shaped, self._plan), letters=letters)
+        self._stages.begin("route")
+        try:
+            shaped = route_and_shape(rows, lines, self._plan, shaping, self._clock)
+        finally:
+            self._stages.end()
+        self._stages.begin("interpret")
+        try:
+            worded = interpret_out(shaped, self._plan)
+        finally:
+            self._stages.end()
+        yield from self._add(shaped.rows, worded, letters=letters)
 
     def _add(self, rows: Sequence[Row], worded: ConvertedDeliveries, *, letters: bool = False) -> Iterator[Message]:
         if self._shaping is not None:
@@ -464,12 +572,16 @@ class DispatchTask:
         self._converted.update(worded.converted)
         self._groups.update([group for _, group, _ in worded.durable])
         self._live.update(f"{client}/{name}" for _, client, names, _ in worded.live for name in names.split(","))
+        self._stages.begin("deliver")
         try:
-            yield from list(self._delivery.add(rows, worded))
+            packed = list(self._delivery.add(rows, worded))
         except Exception as error:
             if not is_of_event(error):
                 raise
             raise _HalfDone from error
+        finally:
+            self._stages.end()
+        yield from packed
         if worded.bad and letters:
             self._failures["deliver dead letter"] += len(worded.bad)
             self._keep(row.trace for row in worded.bad)

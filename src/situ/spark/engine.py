@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from situ.bus.address import Address
@@ -28,7 +29,6 @@ from situ.settings import Settings
 from situ.spark import frames
 from situ.spark.checkpoint import (
     BatchEnds,
-    ClientOffsets,
     ClientOffsetStore,
     Offset,
     adopt_log,
@@ -39,11 +39,12 @@ from situ.spark.checkpoint import (
 )
 from situ.spark.detect_query import DetectBatchReport, SparkDetection
 from situ.spark.dispatch import dispatching
-from situ.spark.frames import TaskCounts, Totals, decode_counts
+from situ.spark.frames import BatchNote, TaskCounts, Totals, decode_counts
 from situ.spark.partitions import is_shaped
 from situ.spark.plans import DETECT, current_version, load_plan
 from situ.spark.session import LOST, Query
 from situ.spark.source import BusSource
+from situ.spark.storage.state_folder import StateFolder, open_folder
 from situ.spark.tables import check_tables
 
 _log = logging.getLogger("situ.spark")
@@ -67,22 +68,19 @@ class BatchReport:
 
 
 class SparkEngine:
-    """One zone's events on Spark.
-
-    ``fused``: the worker that decodes a message takes it through all other stages, too, and publishes. Otherwise rows
-    pass through Spark behind stage decode, where expressions can be put.
-    """
+    """One zone's events on Spark: a row for each event comes from the bus, and the task that gets it publishes."""
 
     def __init__(
         self,
         session: SparkSession,
         address: Address,
         settings: Settings,
-        checkpoints: Path,
+        checkpoints: Path | StateFolder,
         *,
+        for_tasks: Address | None = None,
         folder: Path = Path(),
         partitions: int | None = None,
-        fused: bool = True,
+        before_batch: Callable[[], None] = lambda: None,
         on_batch: Callable[[BatchReport], None] = lambda batch: None,
         on_step: Callable[[str], None] = lambda step: None,
         on_detect: Callable[[DetectBatchReport], None] = lambda batch: None,
@@ -90,13 +88,16 @@ class SparkEngine:
     ) -> None:
         self._session = session
         self._address = address
+        self._for_tasks = for_tasks or address
+        """The same bus, as Spark's own processes reach it."""
         self._settings = settings
         self._folder = folder.absolute()
+        checkpoints = open_folder(checkpoints)
         self._checkpoint = checkpoints / QUERY
         self._carries = ClientOffsetStore(self._checkpoint)
         self._ends = BatchEnds(self._checkpoint)
         self._partitions = partitions or session.sparkContext.defaultParallelism
-        self._fused = fused
+        self._before_batch = before_batch
         self._on_batch = on_batch
         self._on_step = on_step
         self._query = Query(self._begin, name=QUERY, on_failure=lambda: self._count_failure(QUERY))
@@ -107,8 +108,10 @@ class SparkEngine:
             settings,
             checkpoints,
             events=self._checkpoint,
+            for_tasks=for_tasks,
             folder=folder,
             partitions=partitions,
+            before_batch=before_batch,
             on_batch=on_detect,
             on_step=on_detect_step,
             on_failure=lambda: self._count_failure(DETECT),
@@ -144,17 +147,21 @@ class SparkEngine:
         settings = self._settings
         stream = (
             self._session.readStream.format(BusSource.name())
-            .option("address", self._address.to_json())
+            .option("address", self._for_tasks.to_json())
             .option("stream", "IN")
-            .option("content", "counts" if self._fused else "rows")
+            .option("content", "rows")
             .option("checkpoint", str(self._checkpoint))
             .option("partitions", str(self._partitions))
             .option("folder", str(self._folder))
             .option("maxEvents", str(settings.spark.max_events))
             .load()
         )
+        counts = stream.mapInArrow(dispatching(self._for_tasks, self._checkpoint), frames.schema("counts"))
+        shown = [f.sum(each.name).alias(each.name) for each in list(frames.COUNTS)[1:]]
         return (
-            stream.writeStream.queryName(QUERY)
+            counts.observe(QUERY, *shown)
+            .select("counts")
+            .writeStream.queryName(QUERY)
             .option("checkpointLocation", str(self._checkpoint))
             .trigger(processingTime=f"{round(settings.spark.trigger.total_seconds() * 1000)} milliseconds")
             .foreachBatch(self._batch)
@@ -171,7 +178,7 @@ class SparkEngine:
             context.cancelJobGroup(_WARMING)
 
     def _load_workers(self) -> None:
-        address, version = self._address, current_version(self._address)
+        address, version = self._for_tasks, current_version(self._address)
 
         def load(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             load_plan(address, version)
@@ -179,7 +186,7 @@ class SparkEngine:
 
         if not version:
             return
-        self._session.sparkContext.setJobGroup(_WARMING, "load workers", interruptOnCancel=True)
+        self._session.sparkContext.setJobGroup(_WARMING, "events: load workers", interruptOnCancel=True)
         tasks = self._session.range(0, self._partitions, 1, self._partitions)
         with suppress(*LOST, SituError):  # whatever keeps workers from loading is told by the first batch
             tasks.mapInArrow(load, tasks.schema).collect()
@@ -197,6 +204,7 @@ class SparkEngine:
 
     def _batch(self, frame: DataFrame, number: int) -> None:
         self._query.begin_batch(number)
+        self._before_batch()
         began = time.monotonic()
         self._on_step("offset")
         offset = read_offset(self._checkpoint, number)
@@ -206,7 +214,7 @@ class SparkEngine:
         self._on_step("publish")
         carry = self._carries.load(start.seq)
         some = offset.seq > start.seq or is_shaped(self._address, self._checkpoint, start, offset)
-        counts = self._publish(frame, start, offset, carry) if some else ()
+        counts = self._publish(frame, start, offset) if some else ()
         self._ends.add(shared_bus(self._address).state(BusNames(self._address.zone).root_stream).last)
         self._on_step("carry")
         self._carries.save(offset.seq, carry.advanced(each.highest for each in counts))
@@ -227,10 +235,10 @@ class SparkEngine:
             bus = shared_bus(self._address)
             self._detection.start(bus.state(BusNames(self._address.zone).root_stream).last)
 
-    def _publish(self, frame: DataFrame, start: Offset, offset: Offset, carry: ClientOffsets) -> tuple[TaskCounts, ...]:
-        if not self._fused:
-            stages = dispatching(self._address, self._checkpoint, start, offset, carry.stored)
-            frame = frame.mapInArrow(stages, frames.schema("counts"))
+    def _publish(self, frame: DataFrame, start: Offset, offset: Offset) -> tuple[TaskCounts, ...]:
+        context = self._session.sparkContext
+        BatchNote(begin=start, end=offset).tell(context)
+        context.setJobDescription(f"events: messages {start.seq + 1} to {offset.seq} of what came in")
         return tuple(decode_counts(row.counts for row in frame.collect()))
 
     def _purge(self, before: int) -> None:

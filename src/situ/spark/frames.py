@@ -1,25 +1,68 @@
-"""What moves between Spark and its Python workers: the counters of tasks, and the columns of rows and messages.
+"""What moves between Spark and its Python workers: what a batch is, the rows of a log, and the counters of tasks.
 
-`TaskCounts` is all that a task gives back to the driver, as one row; `Totals` sums them over a run. The schemas and the
-functions behind them turn rows into Arrow batches and back.
+`BatchNote` tells tasks which batch they are of. `row_batches` makes a row of every event of a log, `messages_of` makes
+the messages again. `TaskCounts` is all that a task gives back to the driver, as one row; `Totals` sums them over a run.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from itertools import groupby
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from situ.event.lines import stored_lines
-from situ.event.message import PLACES, StoredMessage, position
-from situ.event.row import BadRow, Origin, Row
+from situ.event.message import StoredMessage, position
+from situ.event.row import Origin
+from situ.spark.checkpoint import Offset
+
+Mapped = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What Spark maps over the rows of a partition."""
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# The batch. A query is planned once, when it starts; what is different from batch to batch goes to the tasks as a local
+# property of the job. Spark shows such properties, and nothing in it is secret.
+
+_PROPERTY = "situ.batch"
+
+
+class BatchNote(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a batch begins and ends; of detection, how far each policy is and which ones are expected to publish."""
+
+    begin: Offset
+    end: Offset
+    reached: dict[str, int] = {}
+    expected: tuple[str, ...] = ()
+    watermark: int | None = None
+    """That of the policy which is furthest behind, in microseconds."""
+    state_bytes: int = 0
+    """Of what kernels remember, where the batch begins."""
+
+    def tell(self, context: Any) -> None:
+        """Have the jobs that this thread starts from here on know it."""
+        context.setLocalProperty(_PROPERTY, msgspec.json.encode(self).decode())
+
+
+_NOTE = msgspec.json.Decoder(BatchNote)
+
+
+def batch_of_task() -> tuple[BatchNote, int, int]:
+    """In a task: the batch it is of, which of its partitions it has, and how often that was tried before."""
+    task = TaskContext.get()
+    assert task is not None
+    text = task.getLocalProperty(_PROPERTY)
+    assert text is not None
+    return _NOTE.decode(text), task.partitionId(), task.attemptNumber()
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Counters.
 
 
 class TaskCounts(msgspec.Struct):
@@ -53,12 +96,38 @@ class TaskCounts(msgspec.Struct):
     """What failed in a way that nobody foresaw and is no event of a client, by what it was."""
     traces: list[str] = msgspec.field(default_factory=list)
     """Some of the tracebacks of that, and of events that failed so."""
+    seconds: dict[str, float] = msgspec.field(default_factory=dict)
+    """How long each stage took."""
+    state_bytes: int = 0
+    """Of what shapes and conversions remember, as far as it was written down."""
 
-    def encode(self) -> bytes:
-        return msgspec.json.encode(self)
+    def metrics(self) -> dict[str, int | float]:
+        """What Spark shows of the stages, by the names of its columns."""
+        counted = {
+            "events": sum(self.types.values()),
+            "deliveries": sum(self.groups.values()) + sum(self.live.values()),
+            "dead_letters": sum(self.dead.values()),
+            "state_bytes": self.state_bytes,
+        }
+        return {**counted, **{f"{name}_ms": round(1000 * self.seconds.get(name, 0.0), 3) for name in STAGES}}
 
 
 _DECODER = msgspec.json.Decoder(TaskCounts)
+STAGES = ("read", "decode", "interpret", "log", "route", "deliver", "publish")
+"""Whose times are told; *interpret* with stamps, *route* with shapes, *publish* with the wait for the bus."""
+COUNTS = pa.schema(
+    [
+        ("counts", pa.binary()),
+        *((name, pa.int64()) for name in ("events", "deliveries", "dead_letters", "state_bytes")),
+        *((f"{name}_ms", pa.float64()) for name in STAGES),
+    ]
+)
+
+
+def count_batch(counts: TaskCounts) -> pa.RecordBatch:
+    """What one task counted."""
+    values = {"counts": msgspec.json.encode(counts), **counts.metrics()}
+    return pa.RecordBatch.from_pylist([values], schema=COUNTS)
 
 
 def decode_counts(texts: Iterable[bytes]) -> list[TaskCounts]:
@@ -102,41 +171,26 @@ class Totals:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Columns. ``rows`` are those of the stages: a row's key and envelope, its data as text, and for what is no event the
-# reasons. ``events`` are the keys with the text of each event as it was sent, ``log`` the lines of the root log with
-# their positions. ``counts`` is what a task that took events through all stages has counted.
+# Rows. Spark sees every event of a log as one: its text, and with the first of a message what the message says of
+# itself. The columns are made without touching single events: a body is cut behind its line breaks, and what stands
+# between events stays with the event before it. So the rows of a message, put together again, are its body.
 
-_KEY = [
-    ("pos", pa.int64()),
-    ("client", pa.string()),
-    ("incarnation", pa.int64()),
-    ("seq", pa.int64()),
-    ("context", pa.string()),
-    ("recv", pa.int64()),
-]
-_ENVELOPE = [
-    ("id", pa.string()),
-    ("source", pa.string()),
-    ("type", pa.string()),
-    ("time", pa.int64()),
-    ("ad", pa.string()),
-    ("confidence", pa.float64()),
-    ("ext", pa.string()),
-    ("data", pa.binary()),
-]
-# Stamps of what a situation comes from, which its policy brings along.
-_PARTS = ("parts", pa.string())
-# Of what is no event, `data` is what was sent, as it was sent.
-_FAULT = [("stage", pa.string()), ("errors", pa.string()), ("size", pa.int64())]
-
-ROWS = pa.schema([*_KEY, *_ENVELOPE, _PARTS, *_FAULT])
-EVENTS = pa.schema([*_KEY, ("event", pa.string())])
-COUNTS = pa.schema([("counts", pa.binary())])
+ROWS = pa.schema([("head", pa.string()), ("event", pa.binary())])
+EVENTS = pa.schema(
+    [
+        ("pos", pa.int64()),
+        ("client", pa.string()),
+        ("incarnation", pa.int64()),
+        ("seq", pa.int64()),
+        ("context", pa.string()),
+        ("recv", pa.int64()),
+        ("event", pa.string()),
+    ]
+)
 LOG = pa.schema([("pos", pa.int64()), ("line", pa.binary())])
 _SCHEMAS = {"rows": ROWS, "events": EVENTS, "log": LOG, "counts": COUNTS}
-_ROW_FIELDS = tuple(name for name, _ in (*_KEY, *_ENVELOPE))
-_FAULTS = msgspec.json.Decoder(list[tuple[str, str, str, str]])
-_ENCODE = msgspec.json.encode
+_MOST_BYTES = 16 << 20
+"""In a batch of rows; offsets in a column are 32 bits."""
 
 
 def schema(content: str) -> StructType:
@@ -144,25 +198,90 @@ def schema(content: str) -> StructType:
     return from_arrow_schema(_SCHEMAS[content])
 
 
-def row_batches(rows: Iterable[list[Row | BadRow]], most: int) -> Iterator[pa.RecordBatch]:
-    """Rows in batches of about ``most``; those of one message stay together."""
-    fields = (*_KEY, *_ENVELOPE)
-    for chunk in _chunks(rows, most):
-        if any(type(row) is BadRow for row in chunk):
-            columns: Iterable[Any] = ([_mixed_field(row, name) for row in chunk] for name, _ in fields)
-            faults = [pa.array([_fault(row, name) for row in chunk], type_) for name, type_ in _FAULT]
-        else:
-            columns = (list(map(attrgetter(name), chunk)) for name, _ in fields)
-            faults = [pa.nulls(len(chunk), type_) for _, type_ in _FAULT]
-        arrays = [pa.array(column, type_) for column, (_, type_) in zip(columns, fields, strict=True)]
-        parts = pa.array([row.parts or None if type(row) is Row else None for row in chunk], pa.string())
-        yield pa.RecordBatch.from_arrays([*arrays, parts, *faults], schema=ROWS)
+class _Head(msgspec.Struct, frozen=True, array_like=True):
+    """What a message says of itself."""
+
+    seq: int
+    subject: str
+    at: int
+    headers: dict[str, str]
 
 
-def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Row | BadRow]]:
-    """The rows again, a list for each message they came in. A message may end in the next batch."""
-    for _, rows in groupby(_each_row(batches), key=_message_of):
-        yield list(rows)
+_HEAD = msgspec.json.Decoder(_Head)
+
+
+def row_batches(messages: Iterable[StoredMessage], most: int) -> Iterator[pa.RecordBatch]:
+    """A row for each event, in batches of about ``most``."""
+    some: list[StoredMessage] = []
+    ends: list[Any] = []
+    rows = size = 0
+    for message in messages:
+        cuts = _cuts(message.body)
+        some.append(message)
+        ends.append(cuts + size)
+        rows += len(cuts)
+        size += len(message.body)
+        if rows >= most or size >= _MOST_BYTES:
+            yield _row_batch(some, ends)
+            some, ends, rows, size = [], [], 0, 0
+    if some:
+        yield _row_batch(some, ends)
+
+
+def _cuts(body: bytes) -> Any:
+    """Where the rows of a body end. The first and the last line break belong to the brackets around all events."""
+    breaks = np.flatnonzero(np.frombuffer(body, np.uint8) == _BREAK)
+    cuts = breaks[1:] + 1 if len(breaks) > 1 else np.zeros(1, np.int64)
+    cuts[-1] = len(body)
+    return cuts
+
+
+_BREAK = ord("\n")
+
+
+def _row_batch(messages: list[StoredMessage], ends: list[Any]) -> pa.RecordBatch:
+    offsets = np.concatenate([np.zeros(1, np.int64), *ends]).astype(np.int32)
+    bodies = pa.py_buffer(b"".join([each.body for each in messages]))
+    count = len(offsets) - 1
+    events = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), bodies])
+    firsts = np.zeros(count, bool)
+    firsts[np.cumsum([0, *map(len, ends)])[:-1]] = True
+    heads = [msgspec.json.encode(_Head(each.seq, each.subject, each.at, dict(each.headers))) for each in messages]
+    texts = pa.array([each.decode() for each in heads], pa.string())
+    head = texts.take(pa.array(np.cumsum(firsts) - 1, mask=~firsts))
+    return pa.RecordBatch.from_arrays([head, events], schema=ROWS)
+
+
+def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[StoredMessage]:
+    """The messages again. One may end in the next batch."""
+    head: _Head | None = None
+    parts: list[memoryview] = []
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        heads, events = batch.column(0), batch.column(1)
+        firsts = np.flatnonzero(heads.is_valid().to_numpy(zero_copy_only=False)).tolist()
+        offsets, body = _buffers(events)
+        begins = [int(offsets[each]) for each in firsts]
+        ends = [*begins[1:], int(offsets[-1])]
+        parts.append(body[offsets[0] : begins[0] if begins else ends[0]])
+        for text, begin, end in zip(heads.drop_null().to_pylist(), begins, ends, strict=False):
+            if head is not None:
+                yield _message(head, parts)
+            head, parts = _HEAD.decode(text), [body[begin:end]]
+    if head is not None:
+        yield _message(head, parts)
+
+
+def _buffers(column: pa.BinaryArray) -> tuple[Any, memoryview]:
+    """Where the values of a column begin and end, and the bytes of all of them."""
+    _, offsets, content = column.buffers()
+    places = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+    return places, memoryview(content or b"")
+
+
+def _message(head: _Head, parts: list[memoryview]) -> StoredMessage:
+    return StoredMessage(seq=head.seq, subject=head.subject, body=b"".join(parts), headers=head.headers, at=head.at)
 
 
 def event_batches(messages: Iterable[tuple[Origin, list[bytes]]], most: int) -> Iterator[pa.RecordBatch]:
@@ -186,11 +305,6 @@ def log_batches(messages: Iterable[StoredMessage], most: int) -> Iterator[pa.Rec
         yield pa.RecordBatch.from_arrays(arrays, schema=LOG)
 
 
-def count_batch(counts: TaskCounts) -> pa.RecordBatch:
-    """What one task counted."""
-    return pa.RecordBatch.from_arrays([pa.array([counts.encode()], pa.binary())], schema=COUNTS)
-
-
 def _chunks(lists: Iterable[list[Any]], most: int) -> Iterator[list[Any]]:
     chunk: list[Any] = []
     for each in lists:
@@ -200,63 +314,6 @@ def _chunks(lists: Iterable[list[Any]], most: int) -> Iterator[list[Any]]:
             chunk = []
     if chunk:
         yield chunk
-
-
-def _mixed_field(row: Row | BadRow, name: str) -> Any:
-    """A field of a row; of what is no event, what it has of them."""
-    return getattr(row, "original" if name == "data" and isinstance(row, BadRow) else name, None)
-
-
-def _fault(row: Row | BadRow, name: str) -> Any:
-    if isinstance(row, Row):
-        return None
-    return _ENCODE(row.errors).decode() if name == "errors" else getattr(row, name)
-
-
-def _each_row(batches: Iterable[pa.RecordBatch]) -> Iterator[Row | BadRow]:
-    for batch in batches:
-        columns = [batch.column(name).to_pylist() for name in _ROW_FIELDS]
-        if batch.column("parts").null_count < batch.num_rows:
-            yield from _with_parts(_each_row([_without_parts(batch)]), batch.column("parts").to_pylist())
-            continue
-        if batch.column("errors").null_count == batch.num_rows:
-            yield from map(Row, *columns)
-            continue
-        faults = zip(*(batch.column(name).to_pylist() for name, _ in _FAULT), strict=True)
-        for fields, (stage, errors, size) in zip(zip(*columns, strict=True), faults, strict=True):
-            yield Row(*fields) if errors is None else _bad(fields, stage, errors, size)
-
-
-def _without_parts(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return batch.set_column(batch.schema.get_field_index("parts"), "parts", pa.nulls(batch.num_rows, pa.string()))
-
-
-def _with_parts(rows: Iterable[Row | BadRow], parts: Iterable[str | None]) -> Iterator[Row | BadRow]:
-    for row, each in zip(rows, parts, strict=True):
-        if isinstance(row, Row) and each:
-            row.parts = each
-        yield row
-
-
-def _bad(fields: tuple[Any, ...], stage: str, errors: str, size: int | None) -> BadRow:
-    pos, client, incarnation, seq, context, recv = fields[:6]
-    return BadRow(
-        pos=pos,
-        client=client,
-        incarnation=incarnation,
-        seq=seq,
-        context=context,
-        recv=recv,
-        ad=fields[10],
-        stage=stage,
-        errors=tuple(_FAULTS.decode(errors)),
-        original=fields[13],
-        size=size,
-    )
-
-
-def _message_of(row: Row | BadRow) -> int:
-    return row.pos // PLACES
 
 
 def _lines_of(message: StoredMessage) -> list[tuple[int, bytes]]:

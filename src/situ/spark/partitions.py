@@ -1,15 +1,14 @@
 """How a log of the bus is cut into batches, a batch into partitions, and what a task reads of its partition.
 
-`decode` is the stage decode on the messages of a partition. `Batches` says where batches end, `partitions_of_batch`
-cuts one, `read_partition` gives its rows in Arrow batches.
+`Batches` says where batches end, `partitions_of_batch` cuts one, `read_partition` gives its rows in Arrow batches.
+`decode` is the stage decode on the messages of a partition.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -21,14 +20,13 @@ from situ.bus.interface import StreamState
 from situ.bus.sync_bus import BlockingBus, shared_bus
 from situ.event.message import COUNT, StoredMessage, split_lines
 from situ.event.row import BadRow, Origin, Row
-from situ.event.subjects import SHARDS, shards_of
+from situ.event.subjects import SHARDS, BusNames, shards_of
 from situ.spark import frames
-from situ.spark.checkpoint import ClientOffsets, ClientOffsetStore, Highest, Offset
-from situ.spark.dispatch import DispatchTask, dispatched
-from situ.spark.measure import measuring_of
-from situ.spark.plans import current_version, former, former_plan, load_plan, use_tables
+from situ.spark.checkpoint import Highest, Offset
+from situ.spark.plans import current_version, load_plan
 from situ.spark.source import SMALL, SourceOptions
-from situ.spark.state_store import PendingDeliveryStore, ShapeCheckpoint, ShapeStateStore
+from situ.spark.state_store import PendingDeliveryStore, ShapeCheckpoint
+from situ.spark.storage.state_folder import StateFolder
 from situ.stages.plan import Plan
 from situ.stages.root_log import Former, ingress_rows, origin_of, upgrade_message
 
@@ -61,9 +59,9 @@ def decode(
             yield rows
 
 
-def take_events(messages: Iterable[StoredMessage], highest: Highest) -> Iterator[tuple[Origin, list[bytes]]]:
-    """The events of each message as they were sent, for those who decode them in their own way."""
-    reached = dict(highest)
+def take_events(messages: Iterable[StoredMessage]) -> Iterator[tuple[Origin, list[bytes]]]:
+    """The events of each message as they were sent, once, for those who decode them in their own way."""
+    reached: dict[str, tuple[int, int]] = {}
     for message in messages:
         origin = origin_of(message)
         lines = split_lines(message.body)
@@ -87,18 +85,17 @@ _LOOK_AFTER = 5_000_000
 class LogPartition(InputPartition):
     """What one task reads: messages from ``first`` to ``last``, of these subjects if any are named."""
 
+    log: str
     first: int
     last: int
-    subjects: tuple[str, ...]
-    version: int
-    clock: int = 0
-    highest: Highest = field(default_factory=dict)
-    stored: frozenset[str] = frozenset()
-    tables: dict[str, str] = field(default_factory=dict)
-    begin: Offset = field(default_factory=Offset)
-    end: Offset = field(default_factory=Offset)
+    subjects: tuple[str, ...] = ()
     shards: tuple[int, ...] = ()
     """Of clients; none: all of them."""
+
+    def messages(self, address: Address) -> Iterable[StoredMessage]:
+        if self.first > self.last:
+            return ()
+        return shared_bus(address).read(self.log, self.first, self.last, subjects=self.subjects)
 
 
 class Batches:
@@ -171,55 +168,37 @@ class Batches:
             self._tables.close()
 
 
-def partitions_of_range(
-    options: SourceOptions, first: str | None, last: str | None, version: str | None
-) -> list[LogPartition]:
+def partitions_of_range(options: SourceOptions, first: str | None, last: str | None) -> list[LogPartition]:
     """The parts of a range of the log, which is read once; of all there is now where nothing is said."""
     state = shared_bus(options.address).state(options.log)
-    end = Offset(
-        seq=min(int(last) if last else state.last, state.last),
-        version=int(version) if version else current_version(options.address),
-        partitions=options.partitions,
-        clock=time.time_ns() // 1000,
-    )
+    end = Offset(seq=min(int(last) if last else state.last, state.last), partitions=options.partitions)
     begin = Offset(seq=max(int(first) if first else 0, state.first) - 1)
     return partitions_of_batch(options, begin, end)
 
 
 def partitions_of_batch(options: SourceOptions, begin: Offset, end: Offset) -> list[LogPartition]:
-    """The parts of a batch, with what was carried to its beginning."""
-    first, last, version, clock = begin.seq + 1, end.seq, end.version, end.clock
+    """The parts of a batch."""
+    first, last = begin.seq + 1, end.seq
     if last < first:
-        return (
-            [LogPartition(first, last, (), version, clock, begin=begin, end=end)]
-            if _is_shaped(options, begin, end)
-            else []
-        )
+        # Without events there is still something to do where filters hold something back.
+        kept = options.checkpoint if (options.stream, options.content) == ("IN", "rows") else None
+        shaped = kept is not None and is_shaped(options.address, kept, begin, end)
+        return [LogPartition(options.log, first, last)] if shaped else []
     if options.stream != "IN":
         step = -(-(last - first + 1) // end.partitions)
-        return [LogPartition(at, min(at + step - 1, last), (), version, clock) for at in range(first, last + 1, step)]
-    carry = ClientOffsetStore(options.checkpoint).load(first - 1) if options.checkpoint else ClientOffsets()
-    if end.partitions == 1:
-        return [LogPartition(first, last, (), version, clock, carry.highest, carry.stored, end.tables, begin, end)]
-    parts = []
-    for number in range(min(end.partitions, SHARDS)):
-        shards = shards_of(number, end.partitions)
-        subjects = tuple(options.names.raw("*", shard) for shard in shards)
-        share = carry.share(shards)
-        parts.append(
-            LogPartition(first, last, subjects, version, clock, share, carry.stored, end.tables, begin, end, shards)
-        )
-    return parts
+        return [LogPartition(options.log, at, min(at + step - 1, last)) for at in range(first, last + 1, step)]
+    return [part_of_batch(options.names, begin, end, number) for number in range(min(end.partitions, SHARDS))]
 
 
-def _is_shaped(options: SourceOptions, begin: Offset, end: Offset) -> bool:
-    """Whether a batch without events may let something go."""
-    if options.stream != "IN" or options.content == "events" or options.checkpoint is None:
-        return False
-    return is_shaped(options.address, options.checkpoint, begin, end)
+def part_of_batch(names: BusNames, begin: Offset, end: Offset, number: int) -> LogPartition:
+    """One part of a batch of what comes in: that of some clients."""
+    first, last = begin.seq + 1, end.seq
+    shards = shards_of(number, end.partitions) if end.partitions > 1 and first <= last else ()
+    subjects = tuple(names.raw("*", shard) for shard in shards)
+    return LogPartition(names.in_stream, first, last, subjects, shards)
 
 
-def is_shaped(address: Address, checkpoint: Path, begin: Offset, end: Offset) -> bool:
+def is_shaped(address: Address, checkpoint: StateFolder, begin: Offset, end: Offset) -> bool:
     """Whether filters remember something, or begin to."""
     left = ShapeCheckpoint(checkpoint, begin).is_there
     return left or bool(end.version and load_plan(address, end.version).shapes.by_id)
@@ -227,46 +206,14 @@ def is_shaped(address: Address, checkpoint: Path, begin: Offset, end: Offset) ->
 
 def read_partition(options: SourceOptions, part: LogPartition) -> Iterator[pa.RecordBatch]:
     """The rows of one part, in Arrow batches."""
-    bus = shared_bus(options.address)
-
-    def messages() -> Iterable[StoredMessage]:
-        if part.first > part.last:
-            return ()
-        return bus.read(options.log, part.first, part.last, subjects=part.subjects)
-
-    if options.content == "log":
-        now = load_plan(options.address, part.version).interpretation
-        yield from frames.log_batches((upgrade_message(message, now) for message in messages()), _ROWS)
-    elif options.content == "events":
-        yield from frames.event_batches(take_events(messages(), part.highest), _ROWS)
+    messages = part.messages(options.address)
+    if options.content == "rows":
+        yield from frames.row_batches(messages, _ROWS)
+    elif options.content == "log":
+        now = load_plan(options.address, options.version).interpretation
+        yield from frames.log_batches((upgrade_message(message, now) for message in messages), _ROWS)
     else:
-        plan = load_plan(options.address, part.version)
-
-        def read(bare: bool) -> Generator[list[Row | BadRow], None, None]:
-            yield from decode(
-                messages(),
-                plan,
-                part.highest,
-                lambda version: former(options.address, version, plan, part.tables),
-                bare=bare,
-            )
-
-        def dispatch() -> DispatchTask:
-            remembering = (
-                PendingDeliveryStore(options.checkpoint, part.first - 1, part.last) if options.checkpoint else None
-            )
-            shaping = None
-            if options.checkpoint is not None:
-                shaping = ShapeStateStore(options.checkpoint, part.begin, part.end, part.shards)
-            before = former_plan(options.address, part.begin.version, plan)
-            measuring = measuring_of(plan, options.address)
-            return DispatchTask(plan, part.clock, remembering, shaping, before, measuring)
-
-        if options.content == "rows":
-            yield from frames.row_batches(read(False), _ROWS)
-        else:
-            use_tables(plan, options.address, part.tables)
-            yield dispatched(options.address, dispatch, read, part.stored)
+        yield from frames.event_batches(take_events(messages), _ROWS)
 
 
 def fitting(bus: BlockingBus, options: SourceOptions, behind: int, state: StreamState, limit: ReadLimit) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from situ.bus.address import Address
 from situ.event.message import StoredMessage
+from situ.lang.records import replace
 from situ.model import Deployment
 from situ.policies.enrichment.observations import observe
 from situ.policies.lifecycle import SituationTransition
@@ -36,6 +37,7 @@ from situ.spark.detect import (
     every_bucket,
     work,
 )
+from situ.spark.storage.state_folder import open_folder
 from situ.stages.detect.detection_plan import DetectionPlan
 from situ.stages.detect.policy_tests import PolicyTestOutcome, begin_of, body_of, end_of, read_event, tables_of
 from situ.stages.detect.progress import DetectionProgress
@@ -234,7 +236,7 @@ def _worked(
         end = Offset(seq=place, version=1, clock=place)
         share = BatchShare(
             address=_NOWHERE,
-            checkpoint=folder,
+            checkpoint=open_folder(folder),
             begin=begin,
             end=end,
             watermarks=batch.watermarks,

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.accumulators import AccumulatorTCPServer
 from pyspark.errors import PySparkException, PySparkRuntimeError
@@ -33,6 +33,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from situ.event.failures import is_of_event
 from situ.lang.catalogue import ENGINE_FAILED, NO_SPARK
 from situ.lang.problems import SituError
+from situ.spark.cluster.remote import PYTHON, driver_folder, is_remote, remote_settings
 from situ.spark.fork_server import forking_python
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -51,17 +52,21 @@ _DEFAULTS = {
     "spark.ui.retainedStages": "50",
     "spark.ui.retainedTasks": "1000",
     "spark.sql.maxPlanStringLength": "8192",
-    # Checkpoints are local files. With Spark's default way of writing them the end of a batch takes several times as
-    # long; and Situ checks itself whether they are whole.
-    "spark.sql.streaming.checkpointFileManagerClass": _FILES,
-    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     # Workers are forked from a process that has loaded what they need: the first batch does not wait for it.
     "spark.python.daemon.module": "situ.spark.fork_server",
     "spark.driver.memory": "2g",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
 }
+# With Spark's default way of writing local checkpoints the end of a batch takes several times as long; and Situ checks
+# itself whether they are whole. Clients of other stores keep files for a while, and cannot do it with this class.
+_PLAIN_FILES = {
+    "spark.sql.streaming.checkpointFileManagerClass": _FILES,
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+}
+# Some object stores list a folder as if it were in itself; whose a checkpoint is, Situ has asked before.
+_OTHER_FILES = {"spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false"}
+_ALONE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+"""Where nobody else calls the driver. Executors on other machines do: Spark then finds the name of this one itself."""
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 CLASS_ARCHIVE = Path(sys.prefix) / "share" / "situ" / "spark-classes.jsa"
 """Classes as Java has them in memory after a run, if somebody kept them: it then starts in half the time."""
@@ -69,7 +74,7 @@ CLASS_ARCHIVE = Path(sys.prefix) / "share" / "situ" / "spark-classes.jsa"
 LOST = (Py4JError, PySparkException, OSError)
 """What calls of Spark raise when Java has ended or is ending."""
 
-_PYTHON = "PYSPARK_PYTHON"
+_PYTHON, _GATEWAY = "PYSPARK_PYTHON", "PYSPARK_GATEWAY_PORT"
 _FIXED = {"spark.sql.session.timeZone": "UTC"}
 
 # Spark asks the JVM for a module that a JRE in a wheel leaves out, and works without it.
@@ -88,17 +93,30 @@ def open_session(
     master: str = "local[*]",
     conf: Mapping[str, str] = MappingProxyType({}),
     log: Path | None = None,
+    folder: Path | None = None,
+    variables: Mapping[str, str] = MappingProxyType({}),
+    plain_files: bool = True,
 ) -> SparkSession:
-    """The session of this process, made if there is none yet. What Java says on its own goes to the log, if given."""
+    """The session of this process, made if there is none yet. What Java says on its own goes to the log, if given.
+
+    On a cluster ``folder`` is the project's, which the archive of code is built for. ``variables`` are in the
+    environment of all processes of Spark, and of no others. ``plain_files``: checkpoints are local.
+    """
     _find_java()
     builder = SparkSession.builder.appName(app).master(master)
-    settings = with_class_archive({**_DEFAULTS, **conf, **_FIXED})
+    remote = is_remote(master) and folder is not None
+    alone = _ALONE if master.startswith("local") else {}
+    shipped = remote_settings(folder, variables) if remote and folder is not None else {}
+    files = _PLAIN_FILES if plain_files else _OTHER_FILES
+    settings = with_class_archive({**_DEFAULTS, **files, **alone, **shipped, **conf, **_FIXED})
     for name, value in settings.items():
         builder = builder.config(name, value)
     try:
-        with _python_of_spark(master):
-            if log is not None:
-                _open_context({**settings, "spark.app.name": app, "spark.master": master}, log)
+        at = driver_folder(folder, forking_python()) if remote and folder is not None else None
+        with _environment(master, at, variables):
+            # Who was started by spark-submit has a Java already.
+            if log is not None and _GATEWAY not in os.environ:
+                _open_context({**settings, "spark.app.name": app, "spark.master": master}, log, at)
             session = builder.getOrCreate()
     except PySparkRuntimeError as error:
         reason = "no Java runtime was found, or it did not start" if _no_java(error) else str(error)
@@ -121,7 +139,7 @@ def share_classes(archive: Path) -> str:
     return f'"-XX:SharedArchiveFile={archive}" -Xlog:cds=off -Xlog:cds+dynamic=off'
 
 
-def _open_context(settings: Mapping[str, str], log: Path) -> None:
+def _open_context(settings: Mapping[str, str], log: Path, at: Path | None) -> None:
     """Start Java with both its streams in a file: on a terminal it would write over what is shown there."""
     conf = SparkConf(loadDefaults=False)
     for name, value in settings.items():
@@ -129,7 +147,7 @@ def _open_context(settings: Mapping[str, str], log: Path) -> None:
     with log.open("wb") as file:
         # In a session of its own Java gets no signal that is meant for us: it must outlive the batch under way. It ends
         # when its standard input does, however this process ends.
-        started = {"stdout": file, "stderr": file, "start_new_session": True}
+        started = {"stdout": file, "stderr": file, "start_new_session": True, "cwd": at}
         # When Java dies, whoever waits for the query hears of it; a server of Spark's would print how it noticed.
         AccumulatorTCPServer.handle_error = lambda server, request, client: None  # type: ignore[assignment, method-assign]
         gateway = launch_gateway(conf, popen_kwargs=started)  # type: ignore[no-untyped-call]  # Spark's own, untyped
@@ -137,17 +155,24 @@ def _open_context(settings: Mapping[str, str], log: Path) -> None:
 
 
 @contextmanager
-def _python_of_spark(master: str) -> Iterator[None]:
-    """Name the Python of its processes to Spark, which looks for it when a session begins; processes that this one
-    starts later are to choose themselves."""
-    if _PYTHON in os.environ:
-        yield
-        return
-    os.environ[_PYTHON] = str(forking_python()) if master.startswith("local") else sys.executable
+def _environment(master: str, at: Path | None, variables: Mapping[str, str]) -> Iterator[None]:
+    """What processes of Spark find in their environment, which Java takes over when a session begins: their Python, and
+    secrets. Processes that this one starts later are to have neither."""
+    if at is not None:
+        python = PYTHON
+    else:
+        python = str(forking_python()) if master.startswith("local") else sys.executable
+    wanted = {_PYTHON: os.environ.get(_PYTHON, python), **variables}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
     try:
         yield
     finally:
-        del os.environ[_PYTHON]
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _no_java(error: PySparkRuntimeError) -> bool:
@@ -242,6 +267,9 @@ class Query:
                 return
             except PySparkException as error:
                 self._forgive(error)
+            except Py4JJavaError as error:
+                reason = str(error.java_exception).splitlines()[0][:500]
+                raise SituError(ENGINE_FAILED(engine="spark", reason=reason, remedy=_REMEDY)) from error
             except Py4JError:
                 raise  # Java has ended
             except Exception as error:

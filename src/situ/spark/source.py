@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
-from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from situ.bus.address import Address
 from situ.bus.sync_bus import BlockingBus
@@ -31,6 +31,7 @@ from situ.event.message import RECEIVED
 from situ.event.subjects import BusNames
 from situ.spark import frames
 from situ.spark.checkpoint import Offset, last_batch, read_offset
+from situ.spark.storage.state_folder import StateFolder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,11 +51,13 @@ class SourceOptions:
     address: Address
     stream: str
     content: str
-    checkpoint: Path | None
+    checkpoint: StateFolder | None
     partitions: int
     max_events: int
     folder: Path = Path()
     """Of the project: where the files of its tables are."""
+    version: int = 0
+    """Of the deployment whose terms the root log is read in."""
 
     @classmethod
     def read(cls, options: Mapping[str, str]) -> SourceOptions:
@@ -63,10 +66,11 @@ class SourceOptions:
             address=Address.from_json(options["address"]),
             stream=options.get("stream", "IN"),
             content=options.get("content", "events"),
-            checkpoint=Path(checkpoint) if checkpoint else None,
+            checkpoint=StateFolder(checkpoint) if checkpoint else None,
             partitions=int(options.get("partitions", "2")),
             max_events=int(options.get("maxEvents", "200000")),
             folder=Path(options.get("folder", ".")),
+            version=int(options.get("version", "0")),
         )
 
     @property
@@ -80,9 +84,9 @@ class SourceOptions:
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # ``situ-bus``. Options: ``address`` (JSON, see :class:`situ.bus.address.Address`), ``stream`` (``IN`` or ``ROOT``),
-# ``content``: ``events``, the text of each event with its key; ``rows``, decoded and checked against the types of the
-# deployment; ``counts``, decoded and taken through all stages, the deliveries published by the task that made them, and
-# what was counted; ``log``, the lines of the root log; ``checkpoint``, where what passes between batches is kept.
+# ``content``: ``events``, the text of each event with its key; ``rows``, which the stages take, see
+# :mod:`situ.spark.frames`; ``log``, the lines of the root log in the terms of ``version``; ``checkpoint``, where what
+# passes between batches is kept.
 
 
 class BusSource(DataSource):
@@ -151,7 +155,7 @@ class BusReader(DataSourceReader):
 
     def __init__(self, options: SourceOptions, given: Mapping[str, str]) -> None:
         self._options = options
-        self._range = (given.get("first"), given.get("last"), given.get("version"))
+        self._range = (given.get("first"), given.get("last"))
 
     def partitions(self) -> Sequence[InputPartition]:
         from situ.spark.partitions import partitions_of_range
@@ -170,7 +174,7 @@ class BusReader(DataSourceReader):
 # watermark, and it must not move past what waits there: it would be late on its arrival.
 
 
-def taken_of(events: Path) -> int:
+def taken_of(events: StateFolder) -> int:
     """The last message of what came in that the query of events, with this checkpoint, has put into the root log."""
     done = last_batch(events, "commits")
     return read_offset(events, done).seq if done is not None else 0
@@ -198,14 +202,13 @@ def _received(bus: BlockingBus, log: str, behind: int) -> int | None:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# ``situ-detect``. Options: ``address``, ``checkpoint``, ``partitions``, ``buckets``, ``maxEvents``, ``folder``, as of
+# ``situ-detect``. Options: ``address``, ``checkpoint``, ``partitions``, ``maxEvents``, ``folder``, as of
 # ``situ-bus``; ``begins``, the offset at which the first batch begins; and ``events``, the checkpoint of the query that
 # writes the log. A batch ends where the log does, or at the same message a moment later: while something is to be
 # decided, the clock brings batches, too, up to the time of what is not in the log yet.
 
 TICK = 200_000
 """Microseconds between batches that only the clock brings."""
-SCHEMA = StructType([StructField("bucket", IntegerType()), StructField("blob", BinaryType())])
 
 
 class DetectSource(DataSource):
@@ -216,36 +219,19 @@ class DetectSource(DataSource):
         return "situ-detect"
 
     def schema(self) -> StructType:
-        return SCHEMA
+        return frames.schema("rows")
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's signature
         return DetectReader(self.options)
-
-
-@dataclass
-class DetectPartition(InputPartition):
-    """Messages of the root log, with all that a task needs to make rows of them."""
-
-    first: int
-    last: int
-    version: int
-    tables: dict[str, str]
-    reached: dict[str, int] = field(default_factory=dict)
-    """How far each policy has decided."""
-    marked: tuple[str, ...] = ()
-    """Policies that something is expected of."""
-    wakes: bool = False
-    """Whether this one makes every bucket take a step."""
 
 
 class DetectReader(DataSourceStreamReader):
     """Cuts the root log into batches beside the driver; ``read`` runs in the tasks."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self._options = SourceOptions.read(options)
+        self._options = SourceOptions.read({**options, "content": "rows"})
         self._begins = Offset.from_json(json.loads(options["begins"])) if "begins" in options else Offset()
-        self._events = Path(options["events"])
-        self._buckets = int(options["buckets"])
+        self._events = StateFolder(options["events"])
         self._tables: PlannedTables | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
@@ -296,39 +282,20 @@ class DetectReader(DataSourceStreamReader):
             tables=tables,
         )
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[DetectPartition]:
-        from situ.spark.state_store import ProgressStore
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        from situ.spark.partitions import LogPartition
 
         begin, until = Offset.from_json(start), Offset.from_json(end)
-        assert self._options.checkpoint is not None
-        progress = ProgressStore(self._options.checkpoint).load(begin)
-        kept = progress.policies if progress is not None else {}
-        reached = {name: each.reached for name, each in kept.items() if each.reached is not None}
         first, last = begin.seq + 1, until.seq
         step = max(-(-(last - first + 1) // until.partitions), 1)
+        # The first one is there in any case: its task wakes the buckets.
         starts = range(first, last + 1, step) or range(first, first + 1)
-        marked = tuple(progress.marks) if progress is not None else ()
-        return [
-            DetectPartition(
-                at, min(at + step - 1, last), until.version, until.tables, reached, marked, wakes=at == first
-            )
-            for at in starts
-        ]
+        return [LogPartition(self._options.log, at, min(at + step - 1, last)) for at in starts]
 
-    def read(self, partition: DetectPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
-        from situ.bus.sync_bus import shared_bus
-        from situ.spark.detect import enrich, every_bucket
-        from situ.spark.plans import known_instances, load_plan
+    def read(self, partition: LogPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+        from situ.spark.partitions import read_partition
 
-        options = self._options
-        if partition.wakes:
-            yield every_bucket(self._buckets)
-        plan = load_plan(options.address, partition.version)
-        if partition.last < partition.first or plan.detecting.is_empty:
-            return
-        messages = shared_bus(options.address).read(options.log, partition.first, partition.last)
-        instances = known_instances(plan, options.address, partition.tables)
-        yield from enrich(messages, plan, instances, partition.reached, self._buckets, partition.marked)
+        return read_partition(self._options, partition)
 
     def stop(self) -> None:
         if self._tables is not None:

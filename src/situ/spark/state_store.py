@@ -8,20 +8,16 @@ has the state in memory.
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from situ.event.subjects import shard_of
-from situ.lang.catalogue import CHECKPOINT_DAMAGED
-from situ.lang.problems import Location, SituError
 from situ.quality.shaping.shaper import Mine
-from situ.spark.checkpoint import Offset
+from situ.spark.checkpoint import Offset, numbered
+from situ.spark.storage.state_folder import StateFolder
 from situ.stages.detect.progress import DetectionProgress
 from situ.stages.pending_deliveries import PendingDeliveries
 from situ.stages.plan import Plan
@@ -41,16 +37,16 @@ class _HeldShapes:
     """What this process has of some clients, and where in the log that is; None: in the midst of a batch."""
 
     shaping: ShapeState
-    at: Path | None = None
+    at: StateFolder | None = None
 
 
-_held_shapes: dict[tuple[Path, tuple[int, ...]], _HeldShapes] = {}
+_held_shapes: dict[tuple[StateFolder, tuple[int, ...]], _HeldShapes] = {}
 
 
 class ShapeCheckpoint:
     """What filters remembered at the end of a batch."""
 
-    def __init__(self, checkpoint: Path, offset: Offset) -> None:
+    def __init__(self, checkpoint: StateFolder, offset: Offset) -> None:
         self.folder = checkpoint / "shaping" / f"{offset.seq}.{offset.clock}"
 
     @property
@@ -60,12 +56,12 @@ class ShapeCheckpoint:
     @property
     def is_across(self) -> bool:
         """Whether it is of all clients together, so that one task has to go on with it."""
-        return (self.folder / _ACROSS).exists()
+        return self.folder.exists(_ACROSS)
 
     @property
     def holds(self) -> bool:
         """Whether something waits that the clock lets go."""
-        return (self.folder / _HOLDS).exists()
+        return self.folder.exists(_HOLDS)
 
     def load(self, former: Plan) -> ShapeState:
         """All of it, of all clients."""
@@ -75,29 +71,28 @@ class ShapeCheckpoint:
 
     def restore(self, shaping: ShapeState, former: Plan, mine: Mine | None = None) -> None:
         """Have filters remember it, as far as it is about clients that are ``mine``."""
-        files = sorted(self.folder.glob("*.json"))
+        files = sorted(name for name in self.folder.names() if name.endswith(".json"))
         try:
-            shaping.restore([msgspec.json.decode(file.read_bytes()) for file in files], former, mine)
+            texts = [self.folder.load(name) or b"" for name in files]
+            shaping.restore([msgspec.json.decode(text) for text in texts], former, mine)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise SituError(CHECKPOINT_DAMAGED(Location(file=str(self.folder)), reason=str(error))) from None
+            raise self.folder.damaged(error) from None
 
-    def save(self, shaping: ShapeState, number: int = 0) -> None:
-        """What one task remembers, or somebody else who is alone."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        file = self.folder / f"{number}.json"
-        beside = file.with_suffix(f".{os.getpid()}")
-        beside.write_bytes(msgspec.json.encode(shaping.as_json()))
-        beside.replace(file)
+    def save(self, shaping: ShapeState, number: int = 0) -> int:
+        """What one task remembers, or somebody else who is alone; how many bytes that is."""
+        content = msgspec.json.encode(shaping.as_json())
+        self.folder.save(f"{number}.json", content)
         if shaping.goes_across:
-            (self.folder / _ACROSS).touch()
+            self.folder.write(_ACROSS, b"")
         if shaping.holds:
-            (self.folder / _HOLDS).touch()
+            self.folder.write(_HOLDS, b"")
+        return len(content)
 
 
 class ShapeStateStore:
     """What one task of the batch from one offset to another starts from, and leaves behind."""
 
-    def __init__(self, checkpoint: Path, begin: Offset, end: Offset, shards: tuple[int, ...] = ()) -> None:
+    def __init__(self, checkpoint: StateFolder, begin: Offset, end: Offset, shards: tuple[int, ...] = ()) -> None:
         self._begin, self._end = ShapeCheckpoint(checkpoint, begin), ShapeCheckpoint(checkpoint, end)
         self._shards = shards
 
@@ -116,16 +111,17 @@ class ShapeStateStore:
         known.at = None
         return known.shaping
 
-    def finish(self) -> None:
-        """Write down what is remembered at the end of the batch."""
+    def finish(self) -> int:
+        """Write down what is remembered at the end of the batch; how many bytes that is."""
         key = (self._begin.folder.parent, self._shards)
         known = _held_shapes[key]
         if known.shaping.is_empty:
             del _held_shapes[key]
-            return
-        self._end.save(known.shaping, self._shards[0] if self._shards else 0)
+            return 0
+        size = self._end.save(known.shaping, self._shards[0] if self._shards else 0)
         known.at = self._end.folder
         self._prune()
+        return size
 
     def _restore(self, shaping: ShapeState, former: Plan) -> None:
         mine = None
@@ -137,14 +133,14 @@ class ShapeStateStore:
     def _prune(self) -> None:
         """Spark repeats at most the last batch."""
         parent = self._end.folder.parent
-        kept = {self._begin.folder, self._end.folder}
-        others = sorted((each for each in parent.iterdir() if each not in kept), key=_place, reverse=True)
+        kept = {self._begin.folder.name, self._end.folder.name}
+        others = sorted((each for each in parent.names() if each not in kept), key=_place, reverse=True)
         for old in others[_KEPT:]:
-            shutil.rmtree(old, ignore_errors=True)
+            parent.remove(old)
 
 
-def _place(folder: Path) -> tuple[int, int]:
-    seq, _, clock = folder.name.partition(".")
+def _place(name: str) -> tuple[int, int]:
+    seq, _, clock = name.partition(".")
     return (int(seq), int(clock)) if seq.isdigit() and clock.isdigit() else (0, 0)
 
 
@@ -163,13 +159,13 @@ class _HeldDeliveries:
     seq: int | None = None
 
 
-_held_deliveries: dict[Path, _HeldDeliveries] = {}
+_held_deliveries: dict[StateFolder, _HeldDeliveries] = {}
 
 
 class PendingDeliveryStore:
     """What the batch from one position of the log to another starts from, and leaves behind."""
 
-    def __init__(self, checkpoint: Path, begin: int, end: int) -> None:
+    def __init__(self, checkpoint: StateFolder, begin: int, end: int) -> None:
         self._folder = checkpoint / "memory"
         self._begin, self._end = begin, end
         self._before: tuple[int, int] | None = None
@@ -177,7 +173,7 @@ class PendingDeliveryStore:
     @property
     def is_left_behind(self) -> bool:
         """Whether the batch before remembered something: under a deployment that does not, what waits is let go."""
-        return self._file(self._begin).exists()
+        return self._folder.exists(_memory(self._begin))
 
     def start(self, plan: Plan) -> PendingDeliveries:
         """What waits, with everything remembered that was at the beginning of the batch."""
@@ -192,68 +188,65 @@ class PendingDeliveryStore:
         self._before = (_noted(plan), len(known.holding))
         return known.holding
 
-    def finish(self, plan: Plan) -> None:
-        """Write down what is remembered at the end of the batch."""
+    def finish(self, plan: Plan) -> int:
+        """Write down what is remembered at the end of the batch; how many bytes that is, if it is not what it was."""
         known = _held_deliveries[self._folder]
         if not plan.interpretation.remembers:
             del _held_deliveries[self._folder]
-            return  # nothing waits any more
-        self._folder.mkdir(parents=True, exist_ok=True)
-        file = self._file(self._end)
-        beside = file.with_suffix(f".{os.getpid()}")
-        beside.unlink(missing_ok=True)
-        before = self._file(self._begin)
-        waiting = len(known.holding)
-        if not waiting and self._before == (_noted(plan), 0) and before.exists():
-            os.link(before, beside)  # nothing came that would have to be remembered
-        else:
+            return 0  # nothing waits any more
+        begin, end = _memory(self._begin), _memory(self._end)
+        same = not len(known.holding) and self._before == (_noted(plan), 0)  # nothing came that is to be remembered
+        size = 0
+        if not (same and self._folder.copy(begin, end)):
             interpretation = plan.interpretation
             incoming, outgoing = interpretation.incoming.as_text(), interpretation.outgoing.as_text()
-            beside.write_bytes(_text(incoming, outgoing, known.holding.as_json()))
-        beside.replace(file)
-        beside.unlink(missing_ok=True)  # two names of one file are not replaced by each other
+            content = _text(incoming, outgoing, known.holding.as_json())
+            self._folder.save(end, content)
+            size = len(content)
         known.seq = self._end
         self._prune()
+        return size
 
     def _restore(self, plan: Plan, holding: PendingDeliveries) -> None:
         interpretation = plan.interpretation
         interpretation.incoming.forget()
         interpretation.outgoing.forget()
-        file = self._file(self._begin)
-        if not file.exists():
-            return  # nothing was remembered by then
+        name = _memory(self._begin)
         try:
-            content = msgspec.json.decode(file.read_bytes())
+            text = self._folder.load(name)
+            if text is None:
+                return  # nothing was remembered by then
+            content = msgspec.json.decode(text)
             if content["version"] != _VERSION:
                 raise ValueError(f"its version is {content['version']}")
             interpretation.incoming.restore(content["incoming"])
             interpretation.outgoing.restore(content["outgoing"])
             holding.restore(content["waiting"])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise SituError(CHECKPOINT_DAMAGED(Location(file=str(file)), reason=str(error))) from None
+            raise self._folder.damaged(error, name) from None
 
     def inherit(self, incoming: bytes, outgoing: bytes, waiting: Sequence[Any]) -> None:
         """Have the first batch go on from what another engine remembered, and from the deliveries that waited there."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._file(self._begin).write_bytes(_text(incoming, outgoing, waiting))
+        self._folder.save(_memory(self._begin), _text(incoming, outgoing, waiting))
 
     @property
     def waiting(self) -> Sequence[Any]:
         """The deliveries that waited at the beginning of the batch."""
-        file = self._file(self._begin)
+        name = _memory(self._begin)
         try:
-            found: Sequence[Any] = msgspec.json.decode(file.read_bytes())["waiting"] if file.exists() else ()
+            text = self._folder.load(name)
+            found: Sequence[Any] = () if text is None else msgspec.json.decode(text)["waiting"]
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise SituError(CHECKPOINT_DAMAGED(Location(file=str(file)), reason=str(error))) from None
+            raise self._folder.damaged(error, name) from None
         return found
 
     def _prune(self) -> None:
-        numbers = sorted(int(each.stem) for each in self._folder.glob("*.json") if each.stem.isdigit())
-        for seq in numbers[:-_KEPT]:
-            self._file(seq).unlink(missing_ok=True)
+        for seq in numbered(self._folder)[:-_KEPT]:
+            self._folder.remove(_memory(seq))
 
-    def _file(self, seq: int) -> Path:
-        return self._folder / f"{seq}.json"
+
+def _memory(seq: int) -> str:
+    return f"{seq}.json"
 
 
 def _text(incoming: bytes, outgoing: bytes, waiting: Sequence[Any]) -> bytes:
@@ -281,74 +274,64 @@ T = TypeVar("T")
 class ProgressStore:
     """Progress at the offsets of a query."""
 
-    def __init__(self, checkpoint: Path) -> None:
+    def __init__(self, checkpoint: StateFolder) -> None:
         self._folder = checkpoint / "progress"
 
     def load(self, at: Offset) -> DetectionProgress | None:
         """What the batch that ended there left; None if none did: the query is new."""
-        file = self._file(at)
+        name = _progress(at)
         try:
-            return DetectionProgress.from_json(json.loads(file.read_text(encoding="utf-8")))
-        except FileNotFoundError:
-            return None
+            text = self._folder.load(name)
+            return None if text is None else DetectionProgress.from_json(json.loads(text))
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise SituError(CHECKPOINT_DAMAGED(Location(file=str(file)), reason=str(error))) from None
+            raise self._folder.damaged(error, name) from None
 
     def save(self, at: Offset, progress: DetectionProgress, *, due: bool) -> None:
         """``due``: time that goes by can bring more, though no event comes."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        file = self._file(at)
-        # One that a process left when it was killed counts for none of those that are kept.
-        beside = file.with_name(f".{file.name}.{os.getpid()}")
-        beside.write_text(json.dumps({**progress.as_json(), "due": due}), encoding="utf-8")
-        beside.replace(file)
+        self._folder.save(_progress(at), json.dumps({**progress.as_json(), "due": due}).encode())
         for old in _oldest(self._folder):
-            old.unlink(missing_ok=True)
+            self._folder.remove(old)
 
     def is_due(self, at: Offset) -> bool:
         """Whether a batch without events is worth its while."""
         try:
-            return bool(json.loads(self._file(at).read_text(encoding="utf-8"))["due"])
+            return bool(json.loads(self._folder.load(_progress(at)) or b"")["due"])
         except (OSError, ValueError, KeyError, TypeError):
             return False
 
-    def _file(self, at: Offset) -> Path:
-        return self._folder / f"{name_of(at)}.json"
+
+def _progress(at: Offset) -> str:
+    return f"{name_of(at)}.json"
 
 
 class InheritedState:
     """What another engine left for a query that is new: as which offset it counts, progress, and states of kernels."""
 
-    def __init__(self, checkpoint: Path) -> None:
+    def __init__(self, checkpoint: StateFolder) -> None:
         self._folder = checkpoint / "inherited"
 
     @property
     def offset(self) -> Offset | None:
         """None: the query goes on from nobody."""
-        file = self._folder / "offset.json"
         try:
-            return Offset.from_json(json.loads(file.read_text(encoding="utf-8")))
-        except FileNotFoundError:
-            return None
+            text = self._folder.load("offset.json")
+            return None if text is None else Offset.from_json(json.loads(text))
         except (OSError, ValueError) as error:
-            raise SituError(CHECKPOINT_DAMAGED(Location(file=str(file)), reason=str(error))) from None
+            raise self._folder.damaged(error, "offset.json") from None
 
     def load(self) -> tuple[DetectionProgress, Mapping[str, bytes]]:
         """Progress, and the states by policy, as one keeps them that works in one place."""
         try:
-            progress = DetectionProgress.from_json(
-                json.loads((self._folder / "progress.json").read_text(encoding="utf-8"))
-            )
-            return progress, _states.decode((self._folder / "states").read_bytes())
+            progress = DetectionProgress.from_json(json.loads(self._folder.load("progress.json") or b""))
+            return progress, _states.decode(self._folder.load("states") or b"")
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise SituError(CHECKPOINT_DAMAGED(Location(file=str(self._folder)), reason=str(error))) from None
+            raise self._folder.damaged(error) from None
 
     def save(self, at: Offset, progress: DetectionProgress, states: Mapping[str, bytes]) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        (self._folder / "progress.json").write_text(json.dumps(progress.as_json()), encoding="utf-8")
-        (self._folder / "states").write_bytes(msgspec.msgpack.encode(dict(states)))
+        self._folder.save("progress.json", json.dumps(progress.as_json()).encode())
+        self._folder.save("states", msgspec.msgpack.encode(dict(states)))
         # Last: without it nothing counts as inherited.
-        (self._folder / "offset.json").write_text(json.dumps(at.as_json()), encoding="utf-8")
+        self._folder.save("offset.json", json.dumps(at.as_json()).encode())
 
 
 class BucketStep(msgspec.Struct):
@@ -366,7 +349,7 @@ class KernelStateStore:
     and whoever has to begin there takes these steps again; now and then all is written down.
     """
 
-    def __init__(self, checkpoint: Path, bucket: int) -> None:
+    def __init__(self, checkpoint: StateFolder, bucket: int) -> None:
         self._folder = checkpoint / "states" / str(bucket)
 
     def load(self, at: str, since: str | None = None) -> tuple[Mapping[str, bytes] | None, list[BucketStep]]:
@@ -375,56 +358,56 @@ class KernelStateStore:
         None, and the steps since then, if no more was written down than these ``since`` a batch that is given.
         """
         steps: list[BucketStep] = []
-        while not (whole := self._folder / f"{at}.{_WHOLE}").exists():
+        while (whole := self._read(f"{at}.{_WHOLE}", _states)) is None:
             if at == since:
                 return None, steps[::-1]
-            file = self._folder / f"{at}.{_STEP}"
-            if not file.exists():
+            step = self._read(f"{at}.{_STEP}", _step)
+            if step is None:
                 return {}, steps[::-1]
-            step = self._read(file, _step)
             steps.append(step)
             at = step.behind
-        return self._read(whole, _states), steps[::-1]
+        return whole, steps[::-1]
 
-    def _read(self, file: Path, decoder: msgspec.msgpack.Decoder[T]) -> T:
+    def _read(self, name: str, decoder: msgspec.msgpack.Decoder[T]) -> T | None:
         try:
-            return decoder.decode(file.read_bytes())
+            content = self._folder.load(name)
+            return None if content is None else decoder.decode(content)
         except (OSError, msgspec.DecodeError) as error:
-            raise SituError(CHECKPOINT_DAMAGED(Location(file=str(file)), reason=str(error))) from None
+            raise self._folder.damaged(error, name) from None
 
     def save_step(self, at: str, step: BucketStep) -> None:
-        self._write(self._folder / f"{at}.{_STEP}", step)
+        self._save(f"{at}.{_STEP}", step)
 
     def save_whole(self, at: str, states: Mapping[str, bytes], behind: str) -> None:
         """All that kernels remember. The batch may be repeated: what it began from stays."""
-        self._write(self._folder / f"{at}.{_WHOLE}", dict(states))
-        needed = self._needed(behind)
-        for file in self._folder.iterdir():
-            if not file.name.startswith(".") and file.stem not in needed | {at}:
-                file.unlink(missing_ok=True)
+        self._save(f"{at}.{_WHOLE}", dict(states))
+        needed = self._needed(behind) | {at}
+        for name in self._folder.names():
+            if name.rpartition(".")[0] not in needed:
+                self._folder.remove(name)
 
     def save_filled(self, at: str, states: Mapping[str, bytes]) -> None:
         """What kernels of policies that begin in the past remember, for the batch that ends there."""
-        self._write(self._folder / f"{at}.{_FILLED}", dict(states))
+        self._save(f"{at}.{_FILLED}", dict(states))
 
     def load_filled(self, at: str) -> Mapping[str, bytes]:
-        return self._read(self._folder / f"{at}.{_FILLED}", _states)
+        found = self._read(f"{at}.{_FILLED}", _states)
+        if found is None:
+            raise self._folder.damaged("there is no such file", f"{at}.{_FILLED}")
+        return found
 
     def _needed(self, at: str) -> set[str]:
         found = {at}
-        while not (self._folder / f"{at}.{_WHOLE}").exists():
-            file = self._folder / f"{at}.{_STEP}"
-            if not file.exists():
+        while not self._folder.exists(f"{at}.{_WHOLE}"):
+            step = self._read(f"{at}.{_STEP}", _step)
+            if step is None:
                 break
-            at = self._read(file, _step).behind
+            at = step.behind
             found.add(at)
         return found
 
-    def _write(self, file: Path, content: object) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        beside = file.with_name(f".{file.name}.{os.getpid()}")
-        beside.write_bytes(msgspec.msgpack.encode(content))
-        beside.replace(file)
+    def _save(self, name: str, content: object) -> None:
+        self._folder.save(name, msgspec.msgpack.encode(content))
 
 
 _step = msgspec.msgpack.Decoder(BucketStep)
@@ -436,8 +419,8 @@ def name_of(at: Offset) -> str:
     return f"{at.seq}-{at.clock}"
 
 
-def _oldest(folder: Path) -> list[Path]:
+def _oldest(folder: StateFolder) -> list[str]:
     """All but the last few, in the order of the log and of time."""
-    found = [each for each in folder.iterdir() if "-" in each.name and not each.name.startswith(".")]
-    found.sort(key=lambda each: tuple(map(int, each.name.split(".")[0].split("-"))))
+    found = [each for each in folder.names() if "-" in each]
+    found.sort(key=lambda each: tuple(map(int, each.split(".")[0].split("-"))))
     return found[:-_KEPT]

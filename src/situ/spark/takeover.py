@@ -9,13 +9,12 @@ other engine did: what that remembered is written where the first batch looks fo
 
 from __future__ import annotations
 
-import shutil
 import time
 from pathlib import Path
 
 from situ.bus.address import Address
 from situ.bus.sync_bus import shared_bus
-from situ.event.subjects import BusNames
+from situ.event.subjects import SHARDS, BusNames
 from situ.lang.problems import SituError
 from situ.settings import Settings
 from situ.spark.checkpoint import (
@@ -25,29 +24,38 @@ from situ.spark.checkpoint import (
     Offset,
     adopt_log,
     check_checkpoint,
+    checkpoints_of,
     last_batch,
+    owner_of,
     read_offset,
     recall,
 )
 from situ.spark.detect_query import QUERY as DETECT
 from situ.spark.detect_query import SparkDetection
+from situ.spark.dispatch import dispatch_part
 from situ.spark.engine import QUERY as EVENTS
-from situ.spark.frames import decode_counts
-from situ.spark.partitions import partitions_of_batch, read_partition
+from situ.spark.partitions import is_shaped
 from situ.spark.plans import current_version, load_plan
-from situ.spark.source import SourceOptions
 from situ.spark.state_store import InheritedState, PendingDeliveryStore, ShapeCheckpoint
+from situ.spark.storage.owner import claimed
+from situ.spark.storage.state_folder import StateFolder
 from situ.stages.shape import ShapeState
 from situ.stages.takeover import EngineHandover, Highest
 
 
-def left_by_spark(address: Address, settings: Settings, checkpoints: Path, folder: Path) -> EngineHandover:
+def left_by_spark(address: Address, settings: Settings, folder: Path) -> EngineHandover:
     """Finish what Spark had begun, and give all that another engine needs to go on. N101 if it cannot be read."""
+    checkpoints = checkpoints_of(settings, folder)
+    with claimed(owner_of(settings, checkpoints)):
+        return _finish(address, settings, checkpoints, folder)
+
+
+def _finish(address: Address, settings: Settings, checkpoints: StateFolder, folder: Path) -> EngineHandover:
     bus, names = shared_bus(address), BusNames(address.zone)
     events = checkpoints / EVENTS
     check_checkpoint(events)
     adopt_log(bus, names, events)  # if the checkpoint is gone, the log tells what was taken
-    at, highest = finish_events(address, settings, events, folder)
+    at, highest = finish_events(address, events)
     detection = SparkDetection(None, address, settings, checkpoints, events=events, folder=folder)
     left = detection.finish()
     if at.seq:
@@ -63,7 +71,7 @@ def left_by_spark(address: Address, settings: Settings, checkpoints: Path, folde
     )
 
 
-def finish_events(address: Address, settings: Settings, checkpoint: Path, folder: Path) -> tuple[Offset, Highest]:
+def finish_events(address: Address, checkpoint: StateFolder) -> tuple[Offset, Highest]:
     """Repeat the last batch of events if it was cut off; where it ended, and how far each client is there."""
     carries = ClientOffsetStore(checkpoint)
     begun, done = last_batch(checkpoint, "offsets"), last_batch(checkpoint, "commits")
@@ -75,29 +83,27 @@ def finish_events(address: Address, settings: Settings, checkpoint: Path, folder
     bus, names = shared_bus(address), BusNames(address.zone)
     recall(bus, names, checkpoint)
     begin = read_offset(checkpoint, begun - 1) if begun else Offset(version=end.version)
-    options = SourceOptions(
-        address=address,
-        stream="IN",
-        content="counts",
-        checkpoint=checkpoint,
-        partitions=end.partitions,
-        max_events=settings.spark.max_events,
-        folder=folder.absolute(),
-    )
     carry = carries.load(begin.seq)
-    batches = (batch for part in partitions_of_batch(options, begin, end) for batch in read_partition(options, part))
-    counts = [each for batch in batches for each in decode_counts(batch.column(0).to_pylist())]
+    some = end.seq > begin.seq or is_shaped(address, checkpoint, begin, end)
+    parts = min(end.partitions, SHARDS) if end.seq > begin.seq else 1
+    counts = [dispatch_part(address, checkpoint, begin, end, number) for number in range(parts if some else 0)]
     BatchEnds(checkpoint).add(bus.state(names.root_stream).last)
     after = carry.advanced(each.highest for each in counts)
     carries.save(end.seq, after)
     return end, after.highest
 
 
-def begin_spark(address: Address, checkpoints: Path, left: EngineHandover) -> None:
+def begin_spark(address: Address, settings: Settings, folder: Path, left: EngineHandover) -> None:
     """Have Spark go on from there; the checkpoints it had are older and go."""
+    checkpoints = checkpoints_of(settings, folder)
+    with claimed(owner_of(settings, checkpoints)):
+        _begin(address, checkpoints, left)
+
+
+def _begin(address: Address, checkpoints: StateFolder, left: EngineHandover) -> None:
     events, detect = checkpoints / EVENTS, checkpoints / DETECT
     for each in (events, detect):
-        shutil.rmtree(each, ignore_errors=True)
+        each.remove()
     ClientOffsetStore(events).save(0, ClientOffsets(left.highest))
     if left.incoming:
         PendingDeliveryStore(events, 0, 0).inherit(left.incoming, left.outgoing, left.waiting)

@@ -12,7 +12,6 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from types import ModuleType
 from typing import Any, Generic, TypeVar
@@ -31,6 +30,7 @@ from situ.event.row import Row
 from situ.lang.expr.emit.python import compile_value
 from situ.lang.expr.runtime import FAILURES
 from situ.lang.expr.tree import Node, Read, walk
+from situ.lang.records import replace
 from situ.lang.types.json_codec import decoder, encoder
 from situ.lang.types.model import Type, is_subtype
 from situ.lang.types.scalars import example
@@ -54,13 +54,12 @@ MOST = 4096
 _SPARE = 64
 
 
-@dataclass(slots=True)
-class _KeyHistory(Generic[T]):
+class _KeyHistory(msgspec.Struct, Generic[T]):
     """Of one key, in the order of their times, each once: what came last at a time counts."""
 
     number: int
-    times: list[datetime] = field(default_factory=list)
-    rows: list[T] = field(default_factory=list)
+    times: list[datetime] = msgspec.field(default_factory=list)
+    rows: list[T] = msgspec.field(default_factory=list)
 
     def add(self, time: datetime, row: T, history: timedelta) -> None:
         place = bisect_right(self.times, time)
@@ -162,16 +161,14 @@ class Held(Exception):
         self.until = until
 
 
-@dataclass(slots=True, eq=False)
-class _Noted:
+class _Noted(msgspec.Struct, eq=False):
     """What is kept of an event; and its text, once that was written down."""
 
     row: Mapping[str, Any]
     text: msgspec.Raw | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _StateReader:
+class _StateReader(msgspec.Struct, frozen=True, eq=False):
     """How references of one state are read from root events."""
 
     state: ReferenceState
@@ -240,15 +237,14 @@ class _StateReader:
         references.evicted = value["evicted"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Used:
+class _Used(msgspec.Struct, frozen=True, eq=False):
     """What is remembered, and of events of which type."""
 
-    readings: Mapping[ReferenceState, _StateReader] = field(default_factory=dict)
+    readings: Mapping[ReferenceState, _StateReader] = msgspec.field(default_factory=dict)
     asked: frozenset[ReferenceState] = frozenset()
     """What the last deployment asks for; others are of the one before it."""
     types: Types | None = None
-    by_type: dict[str, tuple[_StateReader, ...]] = field(default_factory=dict)
+    by_type: dict[str, tuple[_StateReader, ...]] = msgspec.field(default_factory=dict)
 
     def of(self, type: str) -> tuple[_StateReader, ...]:
         found = self.by_type.get(type)
@@ -385,13 +381,12 @@ class PythonFailed(ValueError):
     """A function has no result for a value."""
 
 
-@dataclass(slots=True)
-class _Called:
+class _Called(msgspec.Struct):
     """A function with what it gave, by the text of the value; and what it is still to be asked."""
 
     function: Conversion
-    known: dict[bytes, Any] = field(default_factory=dict)
-    asked: dict[bytes, Any] = field(default_factory=dict)
+    known: dict[bytes, Any] = msgspec.field(default_factory=dict)
+    asked: dict[bytes, Any] = msgspec.field(default_factory=dict)
 
 
 class PythonFunctions:

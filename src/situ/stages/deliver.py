@@ -8,12 +8,13 @@ message may have.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from situ.event.failures import failed, is_of_event
 from situ.event.message import Message
 from situ.event.row import BadRow, Row
 from situ.event.subjects import BusNames, live_line, pack_deliveries, pack_group, pack_live
+from situ.lang.records import replace
 from situ.routing.routing_table import RoutedRows
 from situ.stages.interpret_out import ConvertedDeliveries
 from situ.stages.plan import Plan

@@ -7,7 +7,6 @@ declarations, `NonEventStamps` gives the stamps of what policies use beside even
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,6 +14,7 @@ import msgspec
 from situ.event.instants import print_instant
 from situ.lang.catalogue import REQUIRED_NOT_KEPT, UNKNOWN_KEPT
 from situ.lang.problems import Problem, nearest
+from situ.lang.records import replace
 from situ.lang.tags import TagSet
 from situ.lang.types.model import supertypes
 from situ.lang.types.table import ACTION, COMMAND, NOTICE, SITUATION
@@ -53,8 +53,7 @@ _DEFAULT = ("situation", "bindings")
 """What a command says of which nothing else is declared."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseRule:
+class ReleaseRule(msgspec.Struct, frozen=True, kw_only=True):
     """What holds for the situations of a policy that are released."""
 
     dimensions: frozenset[str]

@@ -15,6 +15,7 @@ import msgspec
 from situ.event.data_reader import data_reader, read_envelope
 from situ.event.row import Row
 from situ.lang.json_form import Explanation
+from situ.lang.records import replace
 from situ.lang.tags import ANY, NO_TAGS, TagSet
 from situ.scopes.epochs import NOTHING_RELEASED
 from situ.scopes.explanation import (
@@ -86,7 +87,7 @@ class VisibilityAnswer(Explanation, frozen=True, kw_only=True):
 
     def about(self, subject: Mapping[str, str | None], to: str) -> Self:
         """The same about an event or a sample, and a subscription."""
-        return msgspec.structs.replace(self, **subject, to=to)
+        return replace(self, **subject, to=to)
 
 
 class OwnTag(Explanation, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ name then; nothing searches for rules while events flow.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from types import MappingProxyType
@@ -40,6 +40,7 @@ from situ.lang.expr.runtime import FAILURES
 from situ.lang.expr.scope import Definition
 from situ.lang.expr.tree import Node
 from situ.lang.problems import Code, Problem, Problems
+from situ.lang.records import replace
 from situ.lang.types.lookup import no_way_in
 from situ.lang.types.table import RESERVED_EVENTS
 from situ.model.deployment import Deployment
@@ -220,7 +221,7 @@ class Interpretation:
         if origin.context == ROOT or self.knows(origin.context):
             return rows
         unknown = errors_of([UNKNOWN_EVENT_CONTEXT(context=origin.context)])
-        return [msgspec.structs.replace(row, errors=unknown) if isinstance(row, BadRow) else row for row in rows]
+        return [replace(row, errors=unknown) if isinstance(row, BadRow) else row for row in rows]
 
     def advertised(self, each: Advertisement) -> Advertisement:
         """An advertisement in root's terms. One whose type has no way there stays as it is: so do its events."""
@@ -365,7 +366,7 @@ class Interpretation:
         except Held:
             raise
         except Exception as error:  # noqa: BLE001 - of this event, and of no other
-            return msgspec.structs.replace(failed(row, OUTBOUND, error), context=context)
+            return replace(failed(row, OUTBOUND, error), context=context)
 
     def _in_terms(self, row: Row, context: str) -> tuple[str, bytes] | BadRow | None:
         way = self._converters.get((context, False, row.type)) or self.converter(context, Direction.OUT, row.type)
@@ -376,7 +377,7 @@ class Interpretation:
             return None
         found = self._text(way, row)
         if isinstance(found, BadRow):
-            return msgspec.structs.replace(found, context=way.transformation.context, stage=OUTBOUND)
+            return replace(found, context=way.transformation.context, stage=OUTBOUND)
         return way.transformation.target.name, found
 
     # ── subscriptions ──

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache, partial
 from types import MappingProxyType
@@ -27,6 +27,7 @@ from situ.event.row import OUTBOUND, BadRow, Row
 from situ.lang.expr.emit.python import compile_test
 from situ.lang.expr.runtime import FAILURES
 from situ.lang.expr.tree import Node
+from situ.lang.records import replace
 from situ.routing.delivery_groups import DeliveryGroup
 from situ.routing.filter import Filter
 from situ.routing.model import Subscription
@@ -96,8 +97,7 @@ class OutboundConverter(Protocol):
         """The context as events are stamped with it, ``us@2``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConvertedDeliveries:
+class ConvertedDeliveries(msgspec.Struct, frozen=True, kw_only=True):
     """Deliveries in the terms of those who get them, in the order of the rows, each with the line that is delivered.
 
     ``durable`` are places of rows and ids of groups; ``live`` places of rows, clients, and the names of those of their
@@ -111,8 +111,8 @@ class ConvertedDeliveries:
     bad: tuple[BadRow, ...] = ()
     held: tuple[tuple[int, str, datetime], ...] = ()
     """Places of rows and contexts for which a conversion waits for a reference, and until when."""
-    originals: Mapping[str, int] = field(default_factory=dict)
-    converted: Mapping[str, int] = field(default_factory=dict)
+    originals: Mapping[str, int] = msgspec.field(default_factory=dict)
+    converted: Mapping[str, int] = msgspec.field(default_factory=dict)
 
 
 class DeliveryConversion:
@@ -327,7 +327,7 @@ class DeliveryConversion:
 
     def _failed(self, index: int, context: str, error: Exception) -> BadRow:
         row = self._rows[index]
-        return msgspec.structs.replace(failed(row, OUTBOUND, error), context=context)
+        return replace(failed(row, OUTBOUND, error), context=context)
 
 
 def group_by_type(those: list[_T], types: list[str]) -> dict[str, list[_T]]:

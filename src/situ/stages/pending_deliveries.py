@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from situ.event.lines import bare_line, decode_line, stamped_line
 from situ.event.row import Row
+from situ.lang.records import replace
 from situ.routing.routing_table import RoutedRows, RoutingTable
 from situ.stages.conversion_state import ConversionMemory
 from situ.stages.interpret_out import ConvertedDeliveries, context_of

@@ -7,7 +7,7 @@ what is stored, `dead_letters` makes the messages of events that went no further
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from situ.contexts.model import ROOT
@@ -41,6 +41,7 @@ from situ.event.message import (
 )
 from situ.event.row import BadRow, Origin, Row
 from situ.event.subjects import BusNames, pack_dead, pack_root
+from situ.lang.records import replace
 from situ.stages.decode import texts_of
 from situ.stages.interpret import Interpretation
 from situ.stages.stamp import OWN as OWN_AD

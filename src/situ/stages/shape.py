@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from situ.event.data_reader import row_reader
 from situ.event.failures import failed
 from situ.event.lines import encode_row
 from situ.event.row import Row
+from situ.lang.records import replace
 from situ.lang.types.model import INT, LONG, Decimal, plain
 from situ.lang.types.table import Types
 from situ.model.deployment import Deployment

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -16,6 +16,7 @@ import msgspec
 from situ.event.failures import failed
 from situ.event.row import BadRow, Row, errors_of
 from situ.lang.problems import Problem, SituError
+from situ.lang.records import replace
 from situ.lang.tags import TagSet
 from situ.lang.types.lookup import unknown_event
 from situ.lang.types.model import ListOf, Named, Struct, Type, supertypes
@@ -275,4 +276,4 @@ def _veiled(bad: BadRow, showing: TypeVisibility, advertises: Advertises) -> Bad
     if type in RESERVED_EVENTS or type in showing.types(bad.client) or advertises(bad.client, type):
         return bad
     shown = type[:100] if type.isprintable() else "…"
-    return msgspec.structs.replace(bad, stage="decode", errors=errors_of([unknown_event(shown, ())]))
+    return replace(bad, stage="decode", errors=errors_of([unknown_event(shown, ())]))

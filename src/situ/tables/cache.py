@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from typing import Self
 from situ.lang.catalogue import SOURCE_AGED
 from situ.lang.problems import Problem, Problems, SituError
 from situ.lang.quantities import format_duration
+from situ.lang.records import replace
 from situ.sources import Source, Table
 from situ.sources.table import Keyed
 from situ.tables.reader import ReadTable, TableReader

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
@@ -21,6 +20,7 @@ from situ.client.client import Client
 from situ.client.connection import connect
 from situ.client.sync_client import BlockingClient, blocking_client
 from situ.edge.engine import EdgeEngine
+from situ.lang.records import replace
 from situ.model import Deployment
 from situ.registry import Registry, open_registry
 from situ.registry.snapshots import publish_deployment, restore_deployments

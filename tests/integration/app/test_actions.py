@@ -8,7 +8,6 @@ import logging
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from situ.event.lines import encode_row
 from situ.event.message import Message, join_lines
 from situ.event.row import Row
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.policies.actions.action_events import digest_of
 from situ.policies.actions.invocations import ActionInvocation
 from situ.policies.actions.model import VERB_OF

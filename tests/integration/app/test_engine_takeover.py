@@ -32,6 +32,7 @@ from situ.spark.checkpoint import BatchEnds, Offset, last_batch, read_offset
 from situ.spark.detect_query import SparkDetection
 from situ.spark.partitions import Batches
 from situ.spark.source import DetectReader, SourceOptions
+from situ.spark.storage.state_folder import StateFolder, open_folder
 from situ.spark.takeover import finish_events
 from tests.faults.test_engine_switches import EDGE, PROJECT, SPARK, World, check_same
 from tests.faults.test_situations import PATIENT
@@ -50,10 +51,10 @@ class LocalSpark:
     def __init__(self, at: Zone, folder: Path, buckets: int, step: Callable[[str], None]) -> None:
         self._bus, self._names, self._step = at.bus, at.names, step
         settings = at.deployment.settings
-        self._checkpoints = folder / settings.spark.checkpoints.value
+        self._checkpoints = open_folder(settings.spark.checkpoints.value, folder)
         self._events, self._detect = self._checkpoints / "events", self._checkpoints / "detect"
-        self._options = SourceOptions(at.address, "IN", "counts", self._events, 2, 1000, folder)
-        self._finish = lambda: finish_events(at.address, settings, self._events, folder)
+        self._options = SourceOptions(at.address, "IN", "rows", self._events, 2, 1000, folder)
+        self._finish = lambda: finish_events(at.address, self._events)
         self._detection = SparkDetection(
             None,
             at.address,
@@ -70,7 +71,7 @@ class LocalSpark:
             BatchEnds(self._events).add(last)
         self._detection._prepare(last)
         for checkpoint in (self._events, self._detect):
-            (checkpoint / "metadata").write_text('{"id": "x"}')
+            checkpoint.write("metadata", b'{"id": "x"}')
 
     def events(self) -> bool:
         """A batch of events; whether there was one."""
@@ -96,7 +97,7 @@ class LocalSpark:
 
     def _batch(
         self,
-        checkpoint: Path,
+        checkpoint: StateFolder,
         end_of: Callable[[Offset], Offset],
         work: Callable[[int], object],
         first: Offset | None = None,
@@ -108,17 +109,12 @@ class LocalSpark:
             end = end_of(begin)
             if end == begin:
                 return False
-            write(checkpoint / "offsets" / str(number), f"v1\n{{}}\n{json.dumps(end.as_json())}\n")
+            (checkpoint / "offsets").write(str(number), f"v1\n{{}}\n{json.dumps(end.as_json())}\n".encode())
             self._step("begun")
         work(number)
         self._step("worked")
-        write(checkpoint / "commits" / str(number), "v1\n{}\n")
+        (checkpoint / "commits").write(str(number), b"v1\n{}\n")
         return True
-
-
-def write(file: Path, text: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
 
 
 class Turns:

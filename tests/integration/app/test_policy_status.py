@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import structs
 
 from situ.app.metrics import MetricsReporter
 from situ.cli.commands.replay import replay_over_log
@@ -17,6 +16,7 @@ from situ.cli.render.status import show_status
 from situ.client.events import Event
 from situ.lang.problems import SituError
 from situ.lang.quantities import BEGIN
+from situ.lang.records import replace
 from situ.project.check import LoadedProject
 from situ.project.status import read_status_on_bus
 from situ.registry.run_metrics import METRICS_PREFIX
@@ -45,7 +45,7 @@ async def pulse(zone: EdgeZone) -> None:
     assert zone.engine is not None
     pulse = MetricsReporter("edge")
     figures = await pulse.look(zone.bus, zone.engine)
-    await zone.bus.put(zone.names.metrics, f"{METRICS_PREFIX}edge", structs.replace(figures, state="running").encode())
+    await zone.bus.put(zone.names.metrics, f"{METRICS_PREFIX}edge", replace(figures, state="running").encode())
 
 
 def test_status_tells_how_policies_are(tmp_path: Path) -> None:

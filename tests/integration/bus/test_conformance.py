@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import TypeVar
@@ -19,6 +18,7 @@ from situ.bus.nats import open_bus
 from situ.event.message import ID, MESSAGE, REPLY, Message, StoredMessage
 from situ.event.subjects import BusNames
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.settings import Settings
 from situ.settings.model import Log, Overlay, Retention
 from tests.nats_server import NatsServer, nats_server

@@ -6,7 +6,6 @@ import asyncio
 import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from situ.bus.embedded_server import EmbeddedServer
 from situ.bus.nats import NatsBus, open_bus
 from situ.event.message import Message
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.protocol.permissions import BusPrincipal
 from situ.registry import Registry, open_registry
 from situ.settings import Settings

@@ -13,7 +13,6 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import nkeys
@@ -25,6 +24,7 @@ from situ.bus.sync_bus import BlockingBus, close_shared, shared_bus
 from situ.event.message import ID, Message, StoredMessage
 from situ.event.subjects import BusNames
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.settings import Settings
 from situ.settings.kinds import BusSettings, plain
 from tests.nats_server import NatsServer, free_port, nats_server

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from situ.event.instants import instant_at
 from situ.event.lines import decode_line
 from situ.event.message import split_lines
 from situ.event.row import BadRow, Row
+from situ.lang.records import replace
 from situ.registry.snapshots import publish_deployment
 from situ.stages import root_log
 from situ.stages.plan import Plan

@@ -7,7 +7,6 @@ import json
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from situ.edge.engine import EdgeEngine
 from situ.event.instants import print_instant
 from situ.event.message import EventKey, join_lines
 from situ.event.subjects import consumer_of
+from situ.lang.records import replace
 from situ.model import Deployment
 from situ.quality.measurement.meter import MeasuredPublishers
 from situ.quality.measurement.panes import Pane, merge_panes, pane_of

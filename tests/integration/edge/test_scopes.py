@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -13,6 +12,7 @@ from situ.client.events import read_events
 from situ.event.lines import decode_line, stored_lines
 from situ.event.message import STAMP, EventKey, join_lines, split_lines
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.lang.tags import NO_TAGS, TagSet
 from situ.model import Deployment
 from situ.project.check import check_folder

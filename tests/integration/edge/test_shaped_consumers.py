@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from situ.event.subjects import consumer_of
+from situ.lang.records import replace
 from situ.quality.model.shapes import EventFloor, Shape
 from situ.routing.delivery_groups import group_of
 from tests.edge_zone import EdgeZone, edge_zone, take

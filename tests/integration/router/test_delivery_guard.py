@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -19,6 +18,7 @@ from situ.client.client import Client
 from situ.client.connection import connect
 from situ.event.message import COUNT, DECIDED, MESSAGE, REPLY, Message
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.registry.snapshots import adopted_versions
 from situ.router.delivery_guard import DeliveryGuard
 from situ.routing.delivery_groups import group_of

@@ -7,13 +7,13 @@ import json
 import os
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.model import Deployment
 from situ.policies.enrichment.instances import InstanceColumns
 from situ.policies.policy_tests import FoundSituation, GivenEvent, PolicyTest

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,11 +10,12 @@ import pytest
 from situ.bus.nats import open_bus
 from situ.event.row import Row
 from situ.event.subjects import consumer_of
+from situ.lang.records import replace
 from situ.quality.measurement.panes import pane_of
 from situ.quality.model.declarations import BUILT_IN, Capability, Profile, Quality
 from situ.routing.model import Subscription
 from situ.spark.dispatch import DispatchTask, publish
-from situ.spark.frames import TaskCounts, decode_counts
+from situ.spark.frames import TaskCounts, count_batch, decode_counts
 from situ.spark.measure import BatchMeter, measuring_of
 from situ.stages.plan import compile_plan
 from tests.histories import START, event
@@ -40,7 +40,7 @@ def worked(zone: Zone, some: list[Row]) -> TaskCounts:
     dispatch = DispatchTask(plan, START, measuring=measuring)
     publish(zone.address, dispatch.messages([row] for row in some), (), dispatch.on_stored)
     dispatch.finish()
-    return decode_counts([dispatch.counts().encode()])[0]
+    return decode_counts(count_batch(dispatch.counts()).column("counts").to_pylist())[0]
 
 
 async def read(zone: Zone, count: int) -> None:

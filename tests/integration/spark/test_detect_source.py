@@ -15,6 +15,7 @@ from situ.event.message import RECEIVED, Message, StoredMessage
 from situ.spark.checkpoint import BatchEnds, Offset
 from situ.spark.source import TICK, BusStreamReader, DetectReader, SourceOptions
 from situ.spark.state_store import ProgressStore
+from situ.spark.storage.state_folder import open_folder
 from situ.stages.detect.progress import DetectionProgress
 from tests.guarded import FILES
 from tests.zone import Zone, event, zone
@@ -34,7 +35,6 @@ def reader_of(at: Zone, folder: Path) -> DetectReader:
             "checkpoint": str(folder / "detect"),
             "events": str(folder / "events"),
             "folder": str(folder / "project"),
-            "buckets": "2",
         }
     )
 
@@ -69,19 +69,19 @@ def test_while_all_is_silent_the_clock_waits_for_what_is_on_its_way_to_the_log(t
     with zone(tmp_path, **guarded()) as at:
         reader = reader_of(at, tmp_path)
         begin = next_of(reader, Offset())
-        ProgressStore(tmp_path / "detect").save(begin, DetectionProgress(), due=True)
+        ProgressStore(open_folder(tmp_path / "detect")).save(begin, DetectionProgress(), due=True)
         time.sleep(2 * TICK / 1e6)
         first = see(at, 1)
         time.sleep(2 * TICK / 1e6)
         until = next_of(reader, begin)
         assert (until.seq, until.clock) == (0, received(first)), "the clock went past what came in"
-        ProgressStore(tmp_path / "detect").save(until, DetectionProgress(), due=True)
+        ProgressStore(open_folder(tmp_path / "detect")).save(until, DetectionProgress(), due=True)
         assert next_of(reader, until) == until, "there is nothing to do before that is in the log"
         seq = log(at, first)
         take(tmp_path, first.seq)
         after = next_of(reader, until)
         assert (after.seq, after.clock) == (seq, until.clock + 1), "what comes is no silence"
-        ProgressStore(tmp_path / "detect").save(after, DetectionProgress(), due=True)
+        ProgressStore(open_folder(tmp_path / "detect")).save(after, DetectionProgress(), due=True)
         before = time.time_ns() // 1000
         assert next_of(reader, after).clock >= before
         reader.stop()
@@ -98,7 +98,7 @@ def test_the_clock_waits_for_what_batches_before_have_left_of_the_log(tmp_path: 
         assert (some.seq, some.clock) == (70, received(came[0])), "batches before it have seen nothing of it"
         rest = next_of(reader, some)
         assert (rest.seq, rest.clock) == (100, received(came[70]))
-        ProgressStore(tmp_path / "detect").save(rest, DetectionProgress(), due=True)
+        ProgressStore(open_folder(tmp_path / "detect")).save(rest, DetectionProgress(), due=True)
         time.sleep(2 * TICK / 1e6)
         assert next_of(reader, rest).clock > received(came[-1])
         reader.stop()
@@ -109,7 +109,7 @@ def test_a_batch_takes_whole_batches_of_events(tmp_path: Path) -> None:
         reader = reader_of(at, tmp_path)
         for number in range(100):
             log(at, see(at, number))
-        ends = BatchEnds(tmp_path / "events")
+        ends = BatchEnds(open_folder(tmp_path / "events"))
         ends.add(30)
         ends.add(80)
         assert next_of(reader, Offset()).seq == 80, "what is behind is a batch that is not done"

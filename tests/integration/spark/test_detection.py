@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ import pytest
 
 from situ.event.instants import print_instant
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.policies import lifecycle
 from situ.policies.model import Cause, Observation, PolicyStart
 from situ.policies.reference import detect

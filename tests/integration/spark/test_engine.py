@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ import pytest
 
 from situ.event.message import EventKey
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.quality.measurement.acknowledgements import StoredBatches
 from situ.quality.model.declarations import BUILT_IN, Capability, Profile, Quality
 from situ.routing.model import Subscription
@@ -149,7 +149,6 @@ def test_a_deployment_takes_effect_between_two_batches(spark: SparkSession, tmp_
     with zone(tmp_path, [ALL]) as at, running(spark, at, tmp_path / "checkpoints") as engine:
         at.send("press-1", [reading(1, 60.0)])
         wait_for(drained(engine, at))
-        from dataclasses import replace
 
         at.publish(replace(at.deployment, subscriptions={ALL.id: ALL, HOT.id: HOT}))
         wait_for(drained(engine, at))  # without any event

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.spark.engine import STEPS, SparkEngine
 from tests.integration.spark.test_engine import ALL, HOT, drained, reading, running, wait_for
 from tests.zone import Zone, cut_off, zone

@@ -9,7 +9,6 @@ import datetime as dt
 import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ from situ.lang.expr.runtime import FAILURES
 from situ.lang.expr.scope import NameScope
 from situ.lang.expr.simplify import simplify
 from situ.lang.expr.tree import Node
+from situ.lang.records import replace
 from situ.lang.types.model import Decimal, ListOf, Struct, Type, plain
 from tests.expressions import ROW, Generator, make_row, row_scope
 from tests.property.lang.test_unit_conversions import doubles, halves

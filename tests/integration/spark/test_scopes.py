@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from situ.event.message import STAMP
 from situ.event.subjects import DEPLOYMENTS
+from situ.lang.records import replace
 from situ.lang.tags import TagSet
 from situ.model import Deployment
 from situ.model.deployment import encode_scopes, scopes_name

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from situ.event.row import Row
 from situ.event.subjects import DEPLOYMENTS
+from situ.lang.records import replace
 from situ.lang.tags import TagSet
 from situ.model.deployment import encode_scopes, scopes_name
 from situ.routing.delivery_groups import group_of

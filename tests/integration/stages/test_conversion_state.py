@@ -19,6 +19,7 @@ from situ.routing.model import Subscription
 from situ.spark.dispatch import DispatchTask
 from situ.spark.engine import STEPS, SparkEngine
 from situ.spark.state_store import PendingDeliveryStore
+from situ.spark.storage.state_folder import open_folder
 from situ.stages.plan import compile_plan
 from tests.edge_zone import EdgeZone, edge_zone, eventually
 from tests.integration.spark.test_engine import drained, wait_for
@@ -217,7 +218,7 @@ class Tasks:
             seq = self.next.get(client, 1)
             origin = Origin(client=client, incarnation=1, seq=seq, received=2 * 10**15, pos=position(number))
             rows.append(plan.interpretation.decode(json.dumps(events).encode(), origin))
-        task = DispatchTask(plan, 0, PendingDeliveryStore(self.checkpoint, begin, begin + len(messages)))
+        task = DispatchTask(plan, 0, PendingDeliveryStore(open_folder(self.checkpoint), begin, begin + len(messages)))
         made = list(task.messages(rows))
         task.finish()
         return made
@@ -263,7 +264,7 @@ def test_what_waits_is_let_go_when_nothing_is_remembered_any_more(tmp_path: Path
     message = ("t7", [at_place(3, 50.0)])
     [told] = [each for each in tasks.batch(1, message) if b'"Where"' in each.body]
     assert b'"product":"waits","pos":{"lat":1.0,"lon":2.0}' in told.body
-    assert not PendingDeliveryStore(tasks.checkpoint, 2, 3).is_left_behind
+    assert not PendingDeliveryStore(open_folder(tasks.checkpoint), 2, 3).is_left_behind
 
 
 def test_a_batch_without_references_leaves_what_there_was(tmp_path: Path) -> None:
@@ -288,9 +289,9 @@ def test_memory_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     assert refused.value.code == "N101"
 
 
-@pytest.mark.parametrize(("fused", "steps"), [(True, ("carry", "")), (False, ("count",))])
+@pytest.mark.parametrize("steps", [("carry", ""), ("count",)])
 def test_spark_remembers_within_a_batch_and_from_batch_to_batch_over_crashes(
-    spark: SparkSession, tmp_path: Path, fused: bool, steps: tuple[str, ...]
+    spark: SparkSession, tmp_path: Path, steps: tuple[str, ...]
 ) -> None:
     assert set(steps) <= {*STEPS, ""}
     more = {"contexts/us.yaml": US.replace("MISSING", "hold 5 min"), "clients/all.yaml": SPARK_CLIENTS}
@@ -305,23 +306,23 @@ def test_spark_remembers_within_a_batch_and_from_batch_to_batch_over_crashes(
             at.send("t7", [of_product(minute + 2.5, f"b{number}")])
             at.send("t8", [of_product(minute + 3, each + new, new) for each in ("waits ", "behind ")])
             t7 += [(f"a{number}", 50.0 + number), (f"late{number}", 50.0 + number), (f"b{number}", 60.0 + number)]
-            stop_at(step, spark, at, tmp_path / "checkpoints", fused)
+            stop_at(step, spark, at, tmp_path / "checkpoints")
             at.send("t8", [at_place(minute + 3, 70.0 + number, new, truck=f"t8/{new}")])
             t8 += [(f"waits {new}", 70.0 + number), (f"behind {new}", 70.0 + number)]
-        stop_at("", spark, at, tmp_path / "checkpoints", fused)
+        stop_at("", spark, at, tmp_path / "checkpoints")
         assert [each for each in told(at) if " " not in each[0]] == t7
         assert [each for each in told(at) if " " in each[0]] == t8
         assert at.dead() == []
 
 
-def stop_at(step: str, spark: SparkSession, at: Zone, checkpoints: Path, fused: bool) -> None:
+def stop_at(step: str, spark: SparkSession, at: Zone, checkpoints: Path) -> None:
     """Work on what there is, and break off before this step of a batch; without one, come to the end."""
 
     def cut(here: str) -> None:
         if here == step:
             raise cut_off(step)
 
-    engine = SparkEngine(spark, at.address, at.deployment.settings, checkpoints, fused=fused, partitions=2, on_step=cut)
+    engine = SparkEngine(spark, at.address, at.deployment.settings, checkpoints, partitions=2, on_step=cut)
     engine.start()
     try:
         if step:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import pytest
 from situ.client.client import Client
 from situ.client.events import Event
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.routing.model import Subscription
 from situ.spark.engine import SparkEngine
 from situ.spark.replay import replay
@@ -230,10 +230,8 @@ def test_history_is_told_in_the_terms_of_who_asks(tmp_path: Path) -> None:
     run(tmp_path, work)
 
 
-@pytest.mark.parametrize(("fused", "files"), [(True, FILES), (False, FILES), (True, IN_PYTHON)])
-def test_spark_interprets_as_the_edge_does(
-    spark: SparkSession, tmp_path: Path, fused: bool, files: dict[str, str]
-) -> None:
+@pytest.mark.parametrize("files", [FILES, IN_PYTHON])
+def test_spark_interprets_as_the_edge_does(spark: SparkSession, tmp_path: Path, files: dict[str, str]) -> None:
     clients = "{advertisements: {badges: {type: Badge}}, context: door}"
     more = {
         **{name: text for name, text in files.items() if not name.startswith("types/")},
@@ -246,7 +244,7 @@ def test_spark_interprets_as_the_edge_does(
     with zone(tmp_path, wanted, types=TYPES, more=more) as at:
         at.send("door-1", [_badge(number, feet) for number, feet in enumerate((20.0, 40.0, 10.0, 33.0))])
         at.send("door-1", [{**_badge(9, 1.0), "type": "Unknown"}])
-        engine = SparkEngine(spark, at.address, at.deployment.settings, tmp_path / "checkpoints", fused=fused)
+        engine = SparkEngine(spark, at.address, at.deployment.settings, tmp_path / "checkpoints")
         engine.start()
         try:
             wait_for(drained(engine, at))
@@ -271,8 +269,7 @@ maps: [both: Weighed <-> Weighed]
 ROUGHLY = POUNDS + "functions: {roughly: double lb -> double kg = value * 0.5}\n"
 
 
-@pytest.mark.parametrize("fused", [True, False], ids=["fused", "in rows"])
-def test_spark_uses_the_version_that_events_are_stamped_with(spark: SparkSession, tmp_path: Path, fused: bool) -> None:
+def test_spark_uses_the_version_that_events_are_stamped_with(spark: SparkSession, tmp_path: Path) -> None:
     """Also if another is in force by then, whoever is behind: the engine, or the router that stamps."""
     clients = "version: 1\nclients: {scale: {context: pounds, advertisements: {all: {type: Weighed}}}}\n"
     more = {"contexts/pounds.yaml": POUNDS, "clients/all.yaml": clients}
@@ -290,7 +287,7 @@ def test_spark_uses_the_version_that_events_are_stamped_with(spark: SparkSession
                 expected.update(dict.fromkeys(numbers, factor))
 
         send(0.45359237)
-        engine = SparkEngine(spark, at.address, first.settings, tmp_path / "checkpoints", fused=fused)
+        engine = SparkEngine(spark, at.address, first.settings, tmp_path / "checkpoints")
         engine.start()
         try:
             wait_for(lambda: engine.seq > 0)

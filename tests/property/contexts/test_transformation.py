@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -21,6 +20,7 @@ from situ.lang.expr.emit.spark import emit_spark
 from situ.lang.expr.interpret import interpret
 from situ.lang.expr.runtime import FAILURES
 from situ.lang.problems import Problems, SituError
+from situ.lang.records import replace
 from situ.lang.types.json_codec import decode, encode
 from situ.lang.types.scalars import Unfit
 from tests.oracles.transformation import transform

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 from benchmarks.quality_world import World, make_world
+from situ.lang.records import replace
 from situ.quality.allocation import exact
 from situ.quality.allocation import local_search as greedy
 from situ.quality.allocation import sequential as turns

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 
+from situ.lang.records import replace
 from situ.quality.match.satisfaction import Satisfaction, match
 from situ.quality.model.allocation_problem import Target, point_at
 from situ.quality.model.declarations import Expectation, QualityProperty

@@ -6,12 +6,12 @@ import json
 import math
 import random
 from collections.abc import Iterable
-from dataclasses import replace
 
 import pytest
 
 from situ.lang.documents import parse_json, parse_yaml
 from situ.lang.problems import Problems
+from situ.lang.records import replace
 from situ.lang.types.resolve import load_types
 from situ.lang.types.table import Types
 from situ.quality.model.costs import read_formula
@@ -136,7 +136,7 @@ def make_shape(seed: int) -> Shape:
     dice = random.Random(seed)
 
     def perhaps(each: Shape) -> dict[str, object]:
-        return {name: getattr(each, name) for name in Shape.__dataclass_fields__ if dice.random() < 0.5}
+        return {name: getattr(each, name) for name in Shape.__struct_fields__ if dice.random() < 0.5}
 
     limits = tuple(
         Limit(

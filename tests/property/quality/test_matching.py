@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from dataclasses import replace
 
+from situ.lang.records import replace
 from situ.quality.match.satisfaction import (
     Satisfaction,
     capability_of,

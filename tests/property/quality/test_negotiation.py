@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
+from situ.lang.records import replace
 from situ.quality.match.satisfaction import Satisfaction as Standing
 from situ.quality.match.satisfaction import match
 from situ.quality.measurement.panes import Pane
@@ -338,8 +337,8 @@ def check_told(host: Host, seed: object) -> None:
             told = host.last(id)
             assert (told.state == "satisfied") == is_satisfied(host, id), seed
             # Reasons, and how many are absent, change without being told while nothing follows from them.
-            now = msgspec.structs.replace(state_of(host.state, held), number=0, absent=0)
-            assert msgspec.structs.replace(told, number=0, since=0.0, reasons=(), absent=0) == now, seed
+            now = replace(state_of(host.state, held), number=0, absent=0)
+            assert replace(told, number=0, since=0.0, reasons=(), absent=0) == now, seed
 
 
 def check_restored(host: Host, world: World, seed: object) -> None:
@@ -411,9 +410,9 @@ def story(host: Host) -> dict[str, list[Any]]:
     for each in host.heard:
         if isinstance(each, Advice):
             place = places.setdefault(each.id, f"{each.profile}, {len(places)}")
-            found.setdefault(each.profile, []).append(msgspec.structs.replace(each, number=0, id=place))
+            found.setdefault(each.profile, []).append(replace(each, number=0, id=place))
         elif isinstance(each, StateChange):
-            found.setdefault(each.id, []).append(msgspec.structs.replace(each, number=0))
+            found.setdefault(each.id, []).append(replace(each, number=0))
     return found
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from situ.lang.records import replace
 from situ.quality.match.satisfaction import Satisfaction, check
 from situ.quality.model.allocation_problem import Target
 from situ.quality.model.costs import ConstantCost, PiecewiseCost, read_formula

@@ -12,9 +12,9 @@ from fractions import Fraction
 from itertools import groupby, pairwise
 
 import pytest
-from msgspec.structs import replace
 
 from situ.event.row import Row
+from situ.lang.records import replace
 from situ.quality.model.declarations import Aggregate
 from situ.quality.model.shapes import EventFloor, Limit, Shape, Suppress, Thin
 from situ.quality.shaping.shaper import LATE, REASONS, Shaper, shape_of

@@ -6,7 +6,6 @@ import asyncio
 import json
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from situ.bus.memory import MemoryBus
 from situ.client.events import read_events
@@ -14,6 +13,7 @@ from situ.event.lines import encode_rows
 from situ.event.message import Message, StoredMessage
 from situ.event.row import Row
 from situ.event.subjects import DEPLOYMENTS, BusNames, consumer_of
+from situ.lang.records import replace
 from situ.model import Deployment
 from situ.model.deployment import encode_scopes, scopes_name
 from situ.router.delivery_guard import DeliveryGuard

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from situ.event.data_reader import data_reader, read_envelope
 from situ.event.lines import encode_rows
 from situ.event.row import Row
+from situ.lang.records import replace
 from situ.model import Deployment
 from situ.routing.filter import Filter, read_filter
 from situ.routing.model import Subscription

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from situ.event.message import join_lines
 from situ.event.row import Origin, Row
+from situ.lang.records import replace
 from situ.lang.types.json_codec import encode
 from situ.lang.types.model import Struct, plain
 from situ.lang.types.table import Types

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from situ.lang.expr.tree import FALSE, TRUE
+from situ.lang.records import replace
 from situ.lang.tags import ANY, TagSet
 from situ.scopes.dimension_plan import PossibleVisibility
 from situ.scopes.filter_sets import NO_NUMBERS, bits_of, suppose

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from situ.event.row import Row
 from situ.lang.expr.tree import FALSE, TRUE
+from situ.lang.records import replace
 from situ.lang.tags import TagSet
 from situ.model import Deployment
 from situ.scopes.graph import BoundaryFilter, Dimension, PolicyTags, Release, ScopeGraph, ScopeLink

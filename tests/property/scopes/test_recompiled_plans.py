@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
+from situ.lang.records import replace
 from situ.lang.tags import TagSet
 from situ.scopes.filter_sets import NO_NUMBERS
 from situ.scopes.graph import BoundaryFilter, Dimension, ScopeGraph

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -15,6 +14,7 @@ from situ.event.lines import decode_line
 from situ.event.message import Message, split_lines
 from situ.event.row import Row
 from situ.event.subjects import BusNames, shard_of, shards_of
+from situ.lang.records import replace
 from situ.quality.measurement.meter import MeasuredPublishers
 from situ.quality.measurement.panes import Pane
 from situ.quality.model.shapes import Limit, Shape, Suppress, Thin
@@ -22,9 +22,10 @@ from situ.routing.delivery_groups import group_of
 from situ.spark import state_store as stage
 from situ.spark.checkpoint import Offset
 from situ.spark.dispatch import DispatchTask
-from situ.spark.frames import decode_counts
+from situ.spark.frames import count_batch, decode_counts
 from situ.spark.measure import BatchMeter, TaskMeter
 from situ.spark.state_store import ShapeStateStore
+from situ.spark.storage.state_folder import open_folder
 from situ.stages.plan import Plan, compile_plan
 from tests.conformance.shaped import LATENESS, PUBLISHERS, World, make_world
 from tests.conformance.test_shaping_edge import check
@@ -43,7 +44,7 @@ def work(
     for number in range(end.partitions):
         shards = shards_of(number, end.partitions) if end.partitions > 1 else ()
         own = [[_copy(row)] for row in rows if not shards or shard_of(row.client) in shards]
-        store = ShapeStateStore(folder, begin, end, shards)
+        store = ShapeStateStore(open_folder(folder), begin, end, shards)
         dispatch = DispatchTask(plan, end.clock, None, store, former)
         found += dispatch.messages(own)
         dispatch.finish()
@@ -54,7 +55,7 @@ def work(
 
 def _copy(row: Row) -> Row:
     data = {name: float(each) if name == "value" else each for name, each in msgspec.json.decode(row.data).items()}
-    return msgspec.structs.replace(row, type="Reading", ad="", data=msgspec.json.encode(data))
+    return replace(row, type="Reading", ad="", data=msgspec.json.encode(data))
 
 
 def delivered(plan: Plan, messages: Sequence[Message]) -> dict[str, list[Row]]:
@@ -128,7 +129,7 @@ def test_a_batch_without_events_lets_go_what_another_plan_or_time_lets_go(tmp_pa
     names = BusNames(plan.zone)
     released = [names.group_of(each.subject) for each in work(unshaped, tmp_path, (), later, last, other)[0]]
     assert set(released) == {group for group, id in plan.shapes.groups.items() if id == "desk/s1"}
-    assert not ShapeStateStore(tmp_path, last, last).is_left_behind
+    assert not ShapeStateStore(open_folder(tmp_path), last, last).is_left_behind
 
     late = Offset(seq=40, version=2, clock=world.end)
     let_go = delivered(other, work(other, tmp_path, (), later, late, other)[0])
@@ -148,7 +149,7 @@ def test_tasks_tell_what_they_measured(tmp_path: Path) -> None:
             dispatch = DispatchTask(plan, CLOCK, measuring=TaskMeter(MeasuredPublishers(frozenset(PUBLISHERS[:3]))))
             assert len(list(dispatch.messages(own))) > 0 or not own
             dispatch.finish()
-            counts += decode_counts([dispatch.counts().encode()])
+            counts += decode_counts(count_batch(dispatch.counts()).column("counts").to_pylist())
         panes += measured.add(counts)
     expected = Counter(row.client for row in world.rows if row.client in PUBLISHERS[:3])
     found: Counter[str] = Counter()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from dataclasses import replace
 
 from situ.event.lines import encode_rows
 from situ.event.message import Message, split_lines
 from situ.event.seal import seal_of
+from situ.lang.records import replace
 from situ.stages.deliver import DeliveryBatcher, interpret_out, pack, route
 from situ.stages.plan import compile_plan
 from situ.stages.shape import ShapedDeliveries

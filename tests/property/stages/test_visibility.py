@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
 from situ.event.instants import microseconds
 from situ.event.lines import bare_line, decode_line, encode_row, encode_rows, stamped_line, stamped_lines
 from situ.event.row import Row
+from situ.lang.records import replace
 from situ.lang.tags import TagSet
 from situ.model import Deployment
 from situ.routing.model import Advertisement, ClientDeclaration, Subscription

@@ -7,7 +7,6 @@ import logging
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from situ.app.webhook import build_request, host_of
 from situ.event.lines import encode_row
 from situ.event.message import StoredMessage, join_lines, position
 from situ.event.row import Row
+from situ.lang.records import replace
 from situ.policies.actions.invocations import ActionInvocation
 from situ.policies.actions.templates import parse_template, render_text
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-import msgspec
 import pytest
 
 from situ.app import run as supervising
@@ -23,6 +22,7 @@ from situ.cli.render.run import delivered as show_delivered
 from situ.event.row import Row, origins_of
 from situ.lang.catalogue import BUS_UNREACHABLE, ENGINE_FAILED
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.model import Deployment
 from situ.project.event_files import EventLineReader, InputError, InputEvent
 from situ.project.state_folder import LOG, logging_to
@@ -333,4 +333,4 @@ def test_bare_data_needs_a_type() -> None:
 def test_figures_tell_how_long_a_run_lasts() -> None:
     figures = RunMetrics(engine="edge", started=1_000_000, at=3_500_000)
     assert figures.seconds == 2.5
-    assert msgspec.structs.replace(figures, at=0).seconds == 0.0
+    assert replace(figures, at=0).seconds == 0.0

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 from rich.console import Console, RenderableType
 
 from situ.cli.render.run import show_line, show_live, show_summary
 from situ.cli.render.status import show_policy_metrics
 from situ.lang.catalogue import UNKNOWN_POLICY
+from situ.lang.records import replace
 from situ.model import Deployment
 from situ.policies.lifecycle import OpenSituation, SituationPhase, SituationTransition
 from situ.policies.load import StoppedPolicy
@@ -116,7 +115,7 @@ def test_figures_of_policies_that_run_are_stopped_and_have_heard_nothing(tmp_pat
         events=9, heard=41 * S, latest=40 * S, idle=False, unknown=4, sample="person x9"
     )
     later = detection_metrics(deployment, watched, 60 * S)
-    assert later.policies[NAME] == msgspec.structs.replace(expected, settled=59 * S, waits_for=None)
+    assert later.policies[NAME] == replace(expected, settled=59 * S, waits_for=None)
     assert later.push["seen"].idle
 
     asleep = replace(deployment, suspended=frozenset({NAME}))
@@ -182,9 +181,7 @@ def test_figures_of_situations_come_back_as_they_were() -> None:
 def test_of_very_many_policies_those_go_to_the_bus_that_most_is_to_be_said_of() -> None:
     policies = {f"p{number}": PolicyMetrics(opened=number) for number in range(1_000)}
     policies["broken"] = PolicyMetrics(state="stopped")
-    figures = msgspec.structs.replace(
-        FIGURES, situations=DetectionMetrics(running=1_000, stopped=1, opened=499_500, policies=policies)
-    )
+    figures = replace(FIGURES, situations=DetectionMetrics(running=1_000, stopped=1, opened=499_500, policies=policies))
     found = decode_metrics(figures.encode())
     assert found is not None
     assert len(found.situations.policies) == 200

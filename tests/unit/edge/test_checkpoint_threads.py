@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 from situ.edge.detect_checkpoint import CheckpointRecord, CompletedSteps, DetectionCheckpoint
+from situ.lang.records import replace
 from situ.stages.detect.progress import DetectionProgress
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from situ.edge.detect_checkpoint import CheckpointRecord, CompletedSteps, DetectionCheckpoint, RecentRows
 from situ.event.row import Row
+from situ.lang.records import replace
 from situ.policies.lifecycle import OpenSituation
 from situ.policies.model import Cause
 from situ.policies.watermark import SourceTimes

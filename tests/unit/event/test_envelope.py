@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -24,6 +23,7 @@ from situ.event import (
 )
 from situ.event.envelope import MARKS
 from situ.lang.problems import Problem, SituError
+from situ.lang.records import replace
 from tests.encoded_events import encode_batch, encode_event
 
 AT = datetime(2026, 11, 1, 8, 30, 0, 250_000, tzinfo=UTC)
@@ -92,7 +92,7 @@ def test_a_batch_has_one_event_a_line() -> None:
 
 
 def test_every_mark_is_written_and_read() -> None:
-    assert {field for field, _ in MARKS.values()} == {field.name for field in fields(Marks)}
+    assert {field for field, _ in MARKS.values()} == set(Marks.__struct_fields__)
     attributes = json.loads(encode_event(FULL))
     assert attributes.keys() >= MARKS.keys()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-import msgspec
 import pytest
 from rich.table import Table
 
@@ -14,6 +13,7 @@ from situ.event.lines import encode_row
 from situ.event.row import Row
 from situ.event.subjects import BusNames, pack_late
 from situ.explain.dead_letters import LateEvent, read_late_events
+from situ.lang.records import replace
 from situ.settings import Settings
 
 
@@ -41,7 +41,7 @@ def test_an_event_is_late_once_and_says_for_whom() -> None:
 
 @pytest.mark.parametrize(("behind", "said"), [(9_000_000, "9.00 s later"), (3_035_835, "3.04 s later")])
 def test_how_late_reads_as_people_say_it(behind: int, said: str) -> None:
-    late = LateEvent(row=msgspec.structs.replace(row(1), recv=behind), policies=("guests",), at=behind)
+    late = LateEvent(row=replace(row(1), recv=behind), policies=("guests",), at=behind)
     table, *_ = show_late([late])
     assert isinstance(table, Table)
     assert list(table.columns[1].cells) == [said]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
 from situ.lang.documents import Fields, MappingNode, Node, Reader, parse_json, parse_yaml, substitute
 from situ.lang.problems import Problems, render
+from situ.lang.records import replace
 
 KEYS = ("name", "engine", "events", "ratio", "durable", "types", "clients", "batch")
 

@@ -6,7 +6,6 @@ import datetime as dt
 import decimal
 import random
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import cache
 from itertools import combinations
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 from situ.lang.documents import parse_yaml, substitute
 from situ.lang.expr.faults import Faults
 from situ.lang.problems import Location, Problem, Problems, SituError, render
+from situ.lang.records import replace
 from situ.lang.types.resolve import load_types
 from situ.lang.types.table import Types
 from situ.policies.actions.invocations import ActionInvocation, invocation_of

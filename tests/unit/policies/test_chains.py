@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from situ.cli.project import open_project
 from situ.cli.render import policy_tests as show_test
+from situ.lang.records import replace
 from situ.policies.watermark import SourceTimes
 from situ.project.check import check_folder
 from situ.project.policy_tests import find_tests, run_tests

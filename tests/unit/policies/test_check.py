@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 
 import pytest
 
 from situ.lang.expr.emit.python import compile_test
 from situ.lang.problems import Problem, render
+from situ.lang.records import replace
 from situ.policies.check.domain import Domain
 from situ.policies.language.syntax import ConsumptionMode, When
 from situ.policies.logic_tree import clause_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from situ.explain.policy_match import ExplainedMiss
 from situ.lang.documents import parse_yaml
 from situ.lang.documents.nodes import DocumentLimits
 from situ.lang.problems import Problem, Problems, SituError
+from situ.lang.records import replace
 from situ.lang.types.resolve import load_types
 from situ.policies.check.domain import Domain
 from situ.policies.ontology.load import load_ontology

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from situ.lang.documents import parse_yaml
 from situ.lang.problems import Problem, SituError
+from situ.lang.records import replace
 from situ.model import Deployment, diff_deployments
 from situ.policies.model import PolicyStart
 from situ.project.apply import find_written

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from msgspec import structs
 
 from situ.event.message import EventKey
+from situ.lang.records import replace
 from situ.lang.tags import TagSet
 from situ.protocol.effects import (
     Adopted,
@@ -893,12 +892,12 @@ def test_a_change_of_scopes_that_is_asked_for_again_is_made_once(machine: Machin
         ticket=10_000 + machine.tickets, message=ScopeAck(req=4, epoch=8, state="complete", version=1)
     )
     assert answered(machine.say(asked)) == ScopeAck(req=4, epoch=8, state="complete", version=1)
-    refused = the(Rescope, machine.say(structs.replace(asked, req=5)))
+    refused = the(Rescope, machine.say(replace(asked, req=5)))
     assert isinstance(refused, Rescope)
     machine.do(Refused(ticket=refused.ticket, code="V015", message="No.", hint="Look."))
-    assert answered(machine.say(structs.replace(asked, req=5))).code == "V015"  # type: ignore[attr-defined]
+    assert answered(machine.say(replace(asked, req=5))).code == "V015"  # type: ignore[attr-defined]
     machine.connect(session=SESSION + 1, incarnation=51)
-    assert isinstance(the(Rescope, machine.say(structs.replace(asked, req=5), session=SESSION + 1)), Rescope)
+    assert isinstance(the(Rescope, machine.say(replace(asked, req=5), session=SESSION + 1)), Rescope)
 
 
 # ── quality ──

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from situ.lang.records import replace
 from situ.quality.model.allocation_problem import NO_ACTIONS, PublisherActions
 from situ.quality.model.costs import UNAFFORDABLE, ConstantCost, PiecewiseCost
 from situ.quality.model.declarations import BUILT_IN, PublisherAction

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 
+from situ.lang.records import replace
 from situ.quality.allocation import exact
 from situ.quality.allocation import strategies as cheapest
 from situ.quality.allocation.strategies import BUILT_IN_STRATEGIES

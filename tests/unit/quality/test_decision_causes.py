@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
+from situ.lang.records import replace
 from situ.quality.explanation.explain import explain_expectation
 from situ.quality.explanation.text import as_text
 from situ.quality.model.declarations import Quality

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from situ.lang.records import replace
 from situ.quality.model.declarations import BUILT_IN, Aggregate, Capability, Need, Profile
 from situ.quality.model.shapes import EventFloor, Limit, Shape, Suppress, Thin
 from situ.quality.shaping.derive_shape import FORGET, MINUTE, ShapeInputs, shape_in_force, shape_of_none

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
-import msgspec
 import pytest
 
 from situ.lang.problems import Problem as Refused
+from situ.lang.records import replace
 from situ.quality.allocation.strategies import BUILT_IN_STRATEGIES
 from situ.quality.measurement.panes import Pane
 from situ.quality.model.allocation_problem import AllocationPlan, AllocationProblem
@@ -416,9 +415,7 @@ def test_usage_is_told_each_minute_while_there_is_some() -> None:
     host.pass_time(600)
     told = host.of(Usage)
     assert len(told) == 11
-    assert {str(msgspec.structs.replace(each, number=0)) for each in told} == {
-        str(msgspec.structs.replace(told[0], number=0))
-    }
+    assert {str(replace(each, number=0)) for each in told} == {str(replace(told[0], number=0))}
     assert host.kept["profile/reader/badge"] == kept, "what is said again is not written again"
     host.call(Updating, client="desk", id="desk/M1", changes={"needs": {"rate": need("rate", 6, 10)}})
     host.pass_time(60)
@@ -787,7 +784,7 @@ def test_trembling_publisher() -> None:
     heard = len(host.heard)
     for place in range(100):
         watch(host, 54 if place % 2 else 60, 1 / 6)
-    said = {str(msgspec.structs.replace(each, number=0)) for each in host.heard[heard:] if isinstance(each, Usage)}
+    said = {str(replace(each, number=0)) for each in host.heard[heard:] if isinstance(each, Usage)}
     assert len(said) == 1, "what is told each minute says nothing new"
     assert all(isinstance(each, Usage) for each in host.heard[heard:])
     assert len(host.heard) - heard == 16

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from situ.lang.problems import Problem, SituError
+from situ.lang.records import replace
 from situ.quality.model.json_form import quality_from_json
 from situ.quality.model.shapes import Limit, Shape, Thin
 from situ.registry import proposal as revise

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 import yaml
 
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.model import diff_deployments
 from situ.registry.admin_changes import propose_added, propose_altered, propose_defined, propose_folder, propose_removed
 from situ.registry.changes import Declaration, propose_clients

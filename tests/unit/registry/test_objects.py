@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from situ.lang.documents import to_data
+from situ.lang.records import replace
 from situ.lang.types.table import Types
 from situ.model import Deployment, canonical
 from situ.quality.model.json_form import quality_from_json

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from benchmarks.peers import JavaPeer, PeerMissing, check
 from benchmarks.situation_answers import differences, same
 from benchmarks.situation_one_process import detect_in_one_process, in_memory, read_json
 from benchmarks.situation_recorded import Files, Recording, record, write
+from situ.lang.records import replace
 
 
 @pytest.fixture(scope="module")

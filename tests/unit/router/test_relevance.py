@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from situ.lang.records import replace
 from situ.model import Deployment
 from situ.project.check import check_folder
 from situ.router.quality_calls import RelevantProfiles

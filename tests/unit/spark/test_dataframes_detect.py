@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from situ.lang.records import replace
 from situ.lang.types.table import Types
 from situ.policies.enrichment.instances import InstanceColumns
 from situ.policies.enrichment.rows import to_blob

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from situ.spark.checkpoint import BatchEnds, whole
+from situ.spark.storage.state_folder import open_folder
 
 
 def test_ends_are_remembered_in_order_and_those_of_another_log_are_not(tmp_path: Path) -> None:
-    ends = BatchEnds(tmp_path / "events")
+    ends = BatchEnds(open_folder(tmp_path / "events"))
     assert ends.load() is None
     for last in (4, 7, 7, 9):
         ends.add(last)

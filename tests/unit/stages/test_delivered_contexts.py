@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -13,6 +12,7 @@ from situ.client.events import Event
 from situ.event.lines import decode_line, encode_row, encode_rows
 from situ.event.message import join_lines
 from situ.event.row import Origin, Row
+from situ.lang.records import replace
 from situ.routing.model import Subscription
 from situ.stages.plan import Plan, compile_plan
 from tests.zone import deployment_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from situ.event.lines import encode_row, put_parts, stamped_line, with_parts, wi
 from situ.event.message import CLIENT, RECEIVED, StoredMessage, join_lines
 from situ.event.row import BadRow, Row
 from situ.explain.situations import SituationRecord, _take
+from situ.lang.records import replace
 from situ.lang.tags import NO_TAGS
 from situ.policies.actions.action_events import ActionEvent
 from situ.policies.model import PolicyStart
@@ -311,7 +311,8 @@ def test_where_nothing_was_released_parts_count(tmp_path: Path) -> None:
     flow.see("reader-e", "g2", 9)
     opened = told(flow.wait(), "counted")[""]
     assert flow.sees(opened, OTHER), "it may be of any floor"
-    assert not flow.sees(opened, replace(OTHER, rest=False)), "and who says nothing of floors does not see the event"
+    narrow = replace(OTHER, rest=False)
+    assert not flow.sees(opened, narrow), "and who says nothing of floors does not see the event"
 
 
 def test_what_a_policy_leaves_open_is_closed_for_those_who_saw_it(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from situ.event.message import join_lines
 from situ.event.row import BadRow, Origin, Row
 from situ.lang.catalogue import CONTEXT_IN_USE, PASSES_UNMAPPED, TYPE_NOT_AVAILABLE
+from situ.lang.records import replace
 from situ.lang.tags import NO_TAGS, TagSet
 from situ.model import Deployment
 from situ.project.check import check_folder

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from situ.event.lines import (
 from situ.event.message import STAMP, join_lines
 from situ.event.row import BadRow, Origin, Row
 from situ.event.subjects import BusNames, pack_group, pack_root
+from situ.lang.records import replace
 from situ.lang.tags import NO_TAGS, TagSet
 from situ.model import Deployment
 from situ.project.check import check_folder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +12,7 @@ import typer
 
 from situ.cli.exits import Exit
 from situ.cli.options import Credentials, InScopes, New, Server, common_options, read_scopes
+from situ.lang.records import replace
 
 if TYPE_CHECKING:
     from situ.cli.connection import ClientIdentity

@@ -157,11 +157,10 @@ def _suspended(live: LiveRun) -> tuple[SuspendedDeclaration, ...]:
 
 async def _read_status(live: LiveRun) -> RunStatus:
     """Look at the run in this folder, and at the bus it uses."""
-    from dataclasses import replace
-
     from situ.bus.folder_lock import read_lock
     from situ.cli.project import bus_of
     from situ.lang.problems import SituError
+    from situ.lang.records import replace
     from situ.project.status import RunStatus, read_status_on_bus
 
     settings = live.settings

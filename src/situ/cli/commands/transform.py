@@ -65,10 +65,9 @@ def transform(
 
 async def _transform(output: Output, passage: ContextTransformer, file: str, type: str, limit: int) -> int:
     """Transform all there is; how many could not be."""
-    from dataclasses import replace
-
     from situ.cli.arguments import read_events
     from situ.lang.problems import Location
+    from situ.lang.records import replace
     from situ.project.event_files import InputError
 
     failed = 0

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+
+import msgspec
 
 from situ.contexts.model import IDENTITY, Context, Conversion, Direction, Rule, former_root
 from situ.contexts.patterns import Traversal
@@ -49,6 +50,7 @@ from situ.lang.catalogue import (
 from situ.lang.expr.checker.coerce import nothing_there
 from situ.lang.expr.tree import Case, Coalesce, Compare, Each, ForEach, IsNull, Literal, Node, Read
 from situ.lang.problems import Location, Problem, Problems, SituError
+from situ.lang.records import replace
 from situ.lang.types.model import PLANAR, STRING, Attribute, ListOf, Struct, Type, fits, is_subtype, plain, unit_below
 from situ.lang.units import NO_UNIT, Unit
 
@@ -57,8 +59,7 @@ from situ.lang.units import NO_UNIT, Unit
 # event that are really made, not the rules: one that is wrong where it never wins does no harm.
 
 
-@dataclass(slots=True, kw_only=True)
-class Verification:
+class Verification(msgspec.Struct, kw_only=True):
     """What is found out about one event type on its way from ``source`` to ``target``.
 
     ``where`` is the mapping's place, if there is one; ``sides`` are the contexts that the two types belong to.
@@ -68,9 +69,9 @@ class Verification:
     target: Struct
     sides: tuple[str, str] = ("", "")
     where: Location | None = None
-    problems: Problems = field(default_factory=Problems)
+    problems: Problems = msgspec.field(default_factory=Problems)
     lossy: bool = False
-    dropped: list[str] = field(default_factory=list)
+    dropped: list[str] = msgspec.field(default_factory=list)
 
     @property
     def failed(self) -> bool:
@@ -163,8 +164,7 @@ class Verification:
 # is told to the `Verification`, and the walk goes on.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetPlace:
+class TargetPlace(msgspec.Struct, frozen=True, kw_only=True):
     """A place of the target: what is declared there."""
 
     type: Type
@@ -172,8 +172,7 @@ class TargetPlace:
     path: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceValue:
+class SourceValue(msgspec.Struct, frozen=True, kw_only=True):
     """A value of the source: how it is read, the places it may be (one a dynamic type), and its unit.
 
     ``whole``: it is taken as it is, with all below; neither rules nor units count any more.

@@ -6,9 +6,11 @@ so, `convert_unit` does it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
+
+import msgspec
 
 from situ.contexts.model import Context, Conversion
 from situ.lang.expr.checker.coerce import is_number, linear, widen
@@ -26,6 +28,7 @@ from situ.lang.expr.tree import (
     Node,
     Read,
 )
+from situ.lang.records import replace
 from situ.lang.types.json_codec import TYPE_KEY
 from situ.lang.types.model import DOUBLE, INT, LONG, STRING, Attribute, Decimal, ListOf, Struct, Type, fits, plain
 from situ.lang.types.table import Types
@@ -203,30 +206,26 @@ class Coercer:
 _SMALLEST, _LARGEST = Fraction(1, 10**300), Fraction(10**300)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SameUnit:
+class SameUnit(msgspec.Struct, frozen=True, kw_only=True):
     """The units are equal, or one of them is not known (``one_sided``): the value stays as it is."""
 
     one_sided: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ByUnitFunction:
+class ByUnitFunction(msgspec.Struct, frozen=True, kw_only=True):
     """A context declares a function between the two."""
 
     function: Conversion
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinearConversion:
+class LinearConversion(msgspec.Struct, frozen=True, kw_only=True):
     """``value * scale + offset``."""
 
     scale: Fraction
     offset: Fraction
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoConversion:
+class NoConversion(msgspec.Struct, frozen=True, kw_only=True):
     """No way leads from one to the other; between ``physical`` units because they measure different things."""
 
     physical: bool

@@ -7,7 +7,7 @@ makes of a transformation one whose result has the columns of the target type, e
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal as OneOf
 
 from situ.contexts.function_bodies import DATA
@@ -32,6 +32,7 @@ from situ.lang.expr.tree import (
     rebuild,
 )
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.lang.types.json_codec import TYPE_KEY
 from situ.lang.types.layout import Column, columns
 from situ.lang.types.model import BOOLEAN, STRING, Attribute, ListOf, Struct, Type, is_subtype, plain

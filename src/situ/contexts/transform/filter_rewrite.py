@@ -9,9 +9,10 @@ form, and converted only for those who want them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import reduce
 from types import MappingProxyType
+
+import msgspec
 
 from situ.contexts.function_bodies import DATA, EVENT
 from situ.contexts.model import Context
@@ -75,8 +76,7 @@ def rewrite_subscription(
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeferredFilter:
+class DeferredFilter(msgspec.Struct, frozen=True, kw_only=True):
     """A filter that cannot be decided before Python or memory has been asked: as written, and asked of the source."""
 
     written: Node
@@ -108,8 +108,7 @@ def deferred_filter(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RewrittenFilter:
+class RewrittenFilter(msgspec.Struct, frozen=True, kw_only=True):
     """A filter in the terms of a context, and what it asks of events of one root type: literally, and simplified."""
 
     written: Node

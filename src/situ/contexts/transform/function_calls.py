@@ -7,8 +7,9 @@ a variable (`ExternalValue`). `with_rows` replaces such variables by calls of fu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
 
 from situ.contexts.function_bodies import DATA, EVENT, VALUE, body_for, key_for, keys_for, missing_in
 from situ.contexts.model import Conversion, MissingValue, ReferenceState, TableLookup
@@ -30,14 +31,14 @@ from situ.lang.expr.tree import (
     rebuild,
     walk,
 )
+from situ.lang.records import replace
 from situ.lang.types.model import TIMESTAMP, Attribute, ListOf, Struct, Type, plain
 from situ.lang.types.scalars import read_timestamp
 from situ.lang.types.table import Types
 from situ.lang.units import NO_UNIT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExternalValue:
+class ExternalValue(msgspec.Struct, frozen=True, kw_only=True):
     """A value that the host binds as ``variable`` before it evaluates, for no expression gives it.
 
     It is the row of a table (``of`` a lookup), what is remembered (``of`` a state), or what a function of Python

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -40,6 +40,7 @@ from situ.lang.expr.tree import (
     walk,
 )
 from situ.lang.problems import Problem
+from situ.lang.records import replace
 from situ.lang.types.json_codec import TYPE_KEY
 from situ.lang.types.model import STRING, Struct, Type, plain
 from situ.lang.types.table import Types

@@ -7,7 +7,6 @@ it has read and writes it. Both raise `NoTextPlan` for transformations that they
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -182,14 +181,13 @@ def _has_structs(type: Type) -> bool:
 # missing or repeated, all values are computed first, then the scopes inside are done, then the values put in.
 
 
-@dataclass(slots=True)
-class _Scope:
+class _Scope(msgspec.Struct):
     """Lines of the function, by when they are to run; ``inner`` are scopes with the line that opens them."""
 
     parent: _Scope | None = None
-    first: list[str] = field(default_factory=list)
-    inner: list[tuple[str, _Scope]] = field(default_factory=list)
-    last: list[str] = field(default_factory=list)
+    first: list[str] = msgspec.field(default_factory=list)
+    inner: list[tuple[str, _Scope]] = msgspec.field(default_factory=list)
+    last: list[str] = msgspec.field(default_factory=list)
 
     def lines(self, indent: str) -> str:
         own = "".join(f"{indent}{line}\n" for line in self.first)
@@ -204,13 +202,12 @@ class _Scope:
         return each is self
 
 
-@dataclass(slots=True)
-class _Object:
+class _Object(msgspec.Struct):
     """A struct that is read, and if ``made`` is given becomes that of the target: its fields, in their order."""
 
     need: PlaceUse
     made: MakeStruct | None = None
-    names: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class PatchPlan(SourceUsage):

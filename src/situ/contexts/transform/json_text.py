@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypedDict
 
@@ -32,6 +31,7 @@ from situ.lang.expr.tree import (
     rebuild,
     walk,
 )
+from situ.lang.records import replace
 from situ.lang.types.json_codec import TYPE_KEY, encode, encoder
 from situ.lang.types.model import (
     BOOLEAN,
@@ -77,14 +77,13 @@ class NoTextPlan(Exception):
     """Subtypes disagree on what an attribute is, so no reader knows before it has read which one it is."""
 
 
-@dataclass(slots=True)
-class PlaceUse:
+class PlaceUse(msgspec.Struct):
     """How a place of the source is used: copied as it is, or computed with; or what is looked at below it."""
 
     type: Type
     copied: bool = False
     computed: bool = False
-    below: dict[str, PlaceUse] = field(default_factory=dict)
+    below: dict[str, PlaceUse] = msgspec.field(default_factory=dict)
     elements: PlaceUse | None = None
 
     def settle(self, *, above: bool = False, element: bool = False) -> None:

@@ -8,10 +8,11 @@ later, out of the root log. Numbers that go to another unit and back are the sam
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from typing import assert_never
+
+import msgspec
 
 from situ.contexts.function_bodies import DATA
 from situ.contexts.model import TableLookup
@@ -42,8 +43,7 @@ class ShortcutPolicy(StrEnum):
     NEVER = "never"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shortcut:
+class Shortcut(msgspec.Struct, frozen=True, kw_only=True):
     """``comes_back``: the type does. ``reason`` is why the values do not, or the type; empty if it is safe."""
 
     comes_back: bool

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
+import msgspec
+
 from situ.contexts.model import Conversion, Rule
 from situ.lang.expr.interpret import interpret
 from situ.lang.expr.runtime import FAILURES
@@ -19,8 +21,7 @@ from situ.lang.types.model import Struct, Type
 COPIED = "copied"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValueStep:
+class ValueStep(msgspec.Struct, frozen=True, kw_only=True):
     """A value that comes whole from one source: copied, converted by a function, constant, or of an expression.
 
     ``source`` is the place it comes from. ``copied`` is how it came, with the same type; if rules below had a word in
@@ -38,8 +39,7 @@ class ValueStep:
     parts: Step | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StructStep:
+class StructStep(msgspec.Struct, frozen=True, kw_only=True):
     """A struct that is made of its attributes."""
 
     node: Node
@@ -47,8 +47,7 @@ class StructStep:
     fields: tuple[tuple[str, Step], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListStep:
+class ListStep(msgspec.Struct, frozen=True, kw_only=True):
     """A list whose elements are converted, each as ``variable``."""
 
     node: Node
@@ -57,8 +56,7 @@ class ListStep:
     element: Step
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChoiceStep:
+class ChoiceStep(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of a value depends on its dynamic type, or on whether it is there: the first that holds."""
 
     node: Node
@@ -67,8 +65,7 @@ class ChoiceStep:
     otherwise: Step
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DefaultStep:
+class DefaultStep(msgspec.Struct, frozen=True, kw_only=True):
     """A value that must not be null: a default stands in, or with none it fails."""
 
     node: Node
@@ -83,8 +80,7 @@ Conditions = tuple[tuple[str, str], ...]
 """Places with the subtypes that their values must be of."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provenance:
+class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """Where one place of the target comes from. ``when`` names the dynamic types for which that holds, if it varies."""
 
     target: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from situ.contexts.function_bodies import DATA
@@ -47,6 +47,7 @@ from situ.lang.catalogue import NO_WAY, PASSES_UNMAPPED
 from situ.lang.expr.format import print_expression
 from situ.lang.expr.tree import Compare, IsNull, Literal, Node, Read, walk
 from situ.lang.problems import Problem, Problems, SituError
+from situ.lang.records import replace
 from situ.lang.types.model import STRING, Attribute, ListOf, Named, Struct, Type, fits, plain, supertypes
 from situ.lang.types.table import Types
 from situ.lang.units import NO_UNIT

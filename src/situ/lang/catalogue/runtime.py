@@ -245,6 +245,30 @@ NO_SPARK = define(
     "Install `situ[spark]`, and `situ[java]` on a machine without Java, or set `engine: edge`.",
     reason=str,
 )
+STATE_STORE_AWAY = define(
+    "N104",
+    "state store away",
+    "The store of `spark.checkpoints` cannot be used: {reason}.",
+    "Check the store, its address and its keys; the engine goes on from its last batch when it is started again.",
+    reason=str,
+)
+CHECKPOINT_OF_ANOTHER = define(
+    "N105",
+    "checkpoint of another",
+    "This checkpoint is of another {what}: `{found}`, and not `{expected}`.",
+    "Give each project a place of its own under `spark.checkpoints`, or start with an empty one.",
+    what=str,
+    found=str,
+    expected=str,
+)
+CHECKPOINT_IN_USE = define(
+    "N106",
+    "checkpoint in use",
+    "Another job is at work on this checkpoint: {holder}.",
+    "Stop it first, or give this one a place of its own under `spark.checkpoints`. A job that was killed is forgotten "
+    "after some seconds.",
+    holder=str,
+)
 
 
 # DataFrames of users: `situ.spark.Project` and the data source `situ`.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+
+import msgspec
 
 from situ.lang.catalogue import DOCUMENT_TOO_LARGE, KEY_NOT_TEXT, NAME_TWICE, TOO_MANY_PROBLEMS
 from situ.lang.documents.nodes import Document, DocumentLimits, MappingNode, Node, ScalarNode, SequenceNode, SourceText
@@ -60,14 +61,13 @@ class Stop(Exception):
     """Nothing after this place is read; why is already noted."""
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(msgspec.Struct):
     """A list or mapping whose end has not come yet."""
 
     start: int
     under: ScalarNode | None
     entries: dict[str, tuple[ScalarNode, Node]] | None  # None: it is a list
-    items: list[Node] = field(default_factory=list)
+    items: list[Node] = msgspec.field(default_factory=list)
     key: ScalarNode | None = None  # the key whose value comes next
     dropped: bool = False  # the value that comes next has no usable key
 

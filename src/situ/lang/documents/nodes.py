@@ -11,12 +11,13 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias, assert_never
 
 from situ.lang.catalogue import DOCUMENT_TOO_LARGE, NOT_UTF8
 from situ.lang.problems import Location, Problem
+from situ.lang.records import replace
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # The text: decoding, the limits on what is read at all, and the way from a character's index to a

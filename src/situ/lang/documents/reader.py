@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from collections.abc import Mapping as Environment
-from dataclasses import dataclass, replace
 from typing import Any, TypeVar, assert_never, overload
+
+import msgspec
 
 from situ.lang.catalogue import (
     BAD_CHARACTER,
@@ -27,6 +28,7 @@ from situ.lang.catalogue import (
 from situ.lang.documents.builder import looks_numeric, resolve
 from situ.lang.documents.nodes import Document, DocumentLimits, MappingNode, Node, Piece, ScalarNode, SequenceNode
 from situ.lang.problems import Code, Problems, nearest
+from situ.lang.records import replace
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # ``${NAME}`` in values: taken from the environment, for what does not belong into a file.
@@ -257,8 +259,7 @@ class Reader:
         self.problems.add(UNKNOWN_VERSION(node.location, found=found, known=FILE_VERSION))
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(msgspec.Struct, frozen=True):
     """The fields of one mapping, read by name; ``default`` stands for those that are absent or wrong."""
 
     read: Reader

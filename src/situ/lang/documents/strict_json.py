@@ -10,15 +10,15 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any, NoReturn
+
+import msgspec
 
 from situ.lang.catalogue import EVENT_LIMIT, NOT_JSON
 from situ.lang.problems import Problem, SituError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JsonLimits:
+class JsonLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How much is read before it is refused."""
 
     event: int = 1024 * 1024

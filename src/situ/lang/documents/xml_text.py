@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
+import msgspec
+
 from situ.lang.catalogue import DOCUMENT_TOO_LARGE, XML_NOT_UNDERSTOOD
 from situ.lang.documents.nodes import DocumentLimits, ScalarNode, SourceText, read_source
 from situ.lang.problems import Location, Problem
@@ -44,8 +46,7 @@ class Element:
         return entry[1] if entry else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Elements:
+class Elements(msgspec.Struct, frozen=True, kw_only=True):
     """What was read: nothing at all if there are problems."""
 
     source: SourceText
@@ -70,14 +71,13 @@ class _Refused(Exception):
         self.problem = problem
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(msgspec.Struct):
     name: str
     attributes: dict[str, tuple[ScalarNode, ScalarNode]]
     start: int
     end: int
-    children: list[Element] = field(default_factory=list)
-    chunks: list[str] = field(default_factory=list)
+    children: list[Element] = msgspec.field(default_factory=list)
+    chunks: list[str] = msgspec.field(default_factory=list)
 
 
 class _Parsing:

@@ -210,7 +210,8 @@ _FAST_PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # Tabs and line feeds are the only controls that may be written. U+0085, U+2028 and U+2029 end a line for some
 # readers and not for others, a byte order mark inside the text is invisible: none of them can be trusted to mean
 # what a person sees, so they have to be written as escapes.
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+# The set names what is refused: naming what is not takes ten times as long to compile.
+_FORBIDDEN = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 _DIRECTIVE = re.compile(r"(?:[ \t]*(?:#[^\r\n]*)?(?:\r\n|\n|\r))*+(%[^\r\n]*)")
 _PROPERTY = re.compile(r"[&!]\S*")
 _BETWEEN_PROPERTIES = re.compile(r"(?:\s|(?<=\s)#[^\r\n]*)*")

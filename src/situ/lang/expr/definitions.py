@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
+
 from situ.lang.catalogue import BAD_NAME, DECLARED_TWICE, FUNCTION_CYCLE, FUNCTION_INVALID
 from situ.lang.documents import Document, MappingNode, Node, Reader, ScalarNode, is_nothing, parse_json
 from situ.lang.expr.checker.check import check_result
@@ -48,8 +50,7 @@ _FORM_NAMES = {name for form, _, _ in FORMS for name in CALL.findall(form)}
 _RESERVED = {*FUNCTIONS, *SYNONYMS, *_FORM_NAMES, "if", "identity", *(word.lower() for word in KEYWORDS)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionText:
+class FunctionText(msgspec.Struct, frozen=True, kw_only=True):
     """A function taken apart: its signature, and its expression with its place."""
 
     name: str
@@ -64,8 +65,7 @@ def declare_functions(documents: Iterable[Document], problems: Problems) -> dict
     return {name: _write_out(each, problems) for name, each in declared.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class _Declaration:
+class _Declaration(msgspec.Struct, frozen=True):
     key: ScalarNode
     body: Node
     read: Reader
@@ -167,8 +167,7 @@ class DefinedFunction(Definition):
         return print_signature(self.parameters, self.result, converts=self.converts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Functions:
+class Functions(msgspec.Struct, frozen=True, kw_only=True):
     """The functions that are right, and the names of those that are not."""
 
     defined: Mapping[str, DefinedFunction]

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+
+import msgspec
 
 from situ.lang.catalogue import TYPE_NOT_AVAILABLE, UNKNOWN_NAME, UNKNOWN_TYPE, WRONG_TYPE, WRONG_UNIT
 from situ.lang.documents import Document, MappingNode, Node, ScalarNode
 from situ.lang.problems import Problem
+from situ.lang.records import replace
 from situ.lang.types.model import ListOf, Struct, Type, plain
 from situ.lang.types.table import Types
 from situ.lang.units import NO_UNIT
@@ -22,12 +24,11 @@ _GIVEN = re.compile(r"an attribute `(\w+)`")
 """How a struct is said to have an attribute that its declared type has not."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Faults:
+class Faults(msgspec.Struct, frozen=True, kw_only=True):
     """What was declared, but is not there: types, attributes by type, attributes without their unit, functions."""
 
     types: frozenset[str] = frozenset()
-    attributes: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
+    attributes: Mapping[str, frozenset[str]] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     without_unit: frozenset[str] = frozenset()
     functions: frozenset[str] = frozenset()
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
 
+import msgspec
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpressionLimits:
+
+class ExpressionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """``literals`` counts the values of IN lists, which are not nodes."""
 
     nodes: int = 1000

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any
+
+import msgspec
 
 from situ.lang.catalogue import NOT_IN_LANGUAGE
 from situ.lang.problems import SituError
@@ -76,8 +77,7 @@ SparkText = Callable[[Sequence[str], Sequence[Any]], str]
 PythonText = Callable[[Sequence[str], Sequence[Any], Callable[[Any], str]], str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overload:
+class Overload(msgspec.Struct, frozen=True, kw_only=True):
     """One signature of a function and its two implementations.
 
     ``parameters`` name primitives, ``decimal`` (of any size), ``list`` and ``points``. ``constants`` are the places
@@ -144,8 +144,7 @@ class Overload:
                 return max(args)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Function:
+class Function(msgspec.Struct, frozen=True, kw_only=True):
     """A function of the language: what it is for, and how it runs for each signature.
 
     ``examples`` are pairs of an expression and its result as a literal; the reference prints them and

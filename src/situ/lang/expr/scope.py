@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NoReturn
+
+import msgspec
 
 from situ.lang.catalogue import SIGNATURE_SYNTAX
 from situ.lang.expr.limits import DEFAULT_LIMITS, ExpressionLimits
 from situ.lang.expr.overload import Overflow
 from situ.lang.expr.tree import Field, ForEach, MakeStruct, Node, Read, Span, fails_as_argument, rebuild, walk
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.lang.types.model import (
     ATTRIBUTE_NAME,
     DOUBLE,
@@ -43,8 +46,7 @@ if TYPE_CHECKING:
 # Scopes: which names an expression may use.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variable:
+class Variable(msgspec.Struct, frozen=True, kw_only=True):
     """A name with a type. ``trusted``: its values were checked, so its doubles are finite."""
 
     type: Type
@@ -63,8 +65,7 @@ class Definition:
     body: Node
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NameScope:
+class NameScope(msgspec.Struct, frozen=True, kw_only=True):
     """The variables, types, units and functions an expression sees.
 
     ``bare`` names the variable whose attributes can be written alone (the payload of an event). With ``with_units``
@@ -72,11 +73,11 @@ class NameScope:
     one unit becomes another.
     """
 
-    variables: Mapping[str, Variable] = field(default_factory=lambda: MappingProxyType({}))
+    variables: Mapping[str, Variable] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     bare: str = ""
     types: Types | None = None
-    units: Units = field(default_factory=Units)
-    functions: Mapping[str, Definition] = field(default_factory=lambda: MappingProxyType({}))
+    units: Units = msgspec.field(default_factory=Units)
+    functions: Mapping[str, Definition] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     with_units: bool = True
     limits: ExpressionLimits = DEFAULT_LIMITS
     extensions: bool = False
@@ -258,8 +259,7 @@ class ParameterText:
     place: Place = field(default=nowhere, compare=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignatureText:
+class SignatureText(msgspec.Struct, frozen=True, kw_only=True):
     """A signature as written. A conversion has one parameter, called ``value``, and no brackets."""
 
     parameters: tuple[ParameterText, ...]

@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
 
 from situ.lang.catalogue import ALWAYS_FAILS
 from situ.lang.expr.checker.arithmetic import DIVIDED_BY_CONSTANT
@@ -41,6 +42,7 @@ from situ.lang.expr.tree import (
     rebuild,
 )
 from situ.lang.problems import Problem
+from situ.lang.records import replace
 from situ.lang.types.model import BOOLEAN, DOUBLE, INT, LONG, ListOf, Struct, plain
 from situ.lang.units import convert_double
 
@@ -114,8 +116,7 @@ class _Constants:
 Step = Callable[[Any], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(msgspec.Struct, frozen=True):
     """A read and the operations on it, each monotone; ``rising`` says whether the whole is."""
 
     read: Read
@@ -247,8 +248,7 @@ def _always(read: Read) -> Node:
 # ── ordered domains ───────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class _Domain:
+class _Domain(msgspec.Struct, frozen=True):
     """All values of a type in order, as integers from ``-size`` to ``size``."""
 
     low: int

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from situ.lang.catalogue import TOO_LARGE
 from situ.lang.expr.limits import DEFAULT_LIMITS, ExpressionLimits
@@ -20,8 +21,7 @@ from situ.lang.problems import Location, SituError
 KEYWORDS = "AND OR NOT IN BETWEEN CASE WHEN THEN ELSE END IS NULL TRUE FALSE LIKE ESCAPE AS".split()
 
 
-@dataclass(frozen=True, slots=True)
-class Syntax:
+class Syntax(msgspec.Struct, frozen=True):
     """One construct as written: its kind, its own word if it has one, its parts, and where it stands."""
 
     kind: str

@@ -21,13 +21,14 @@ Doubles
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 from typing import Any, cast
 
 from situ.lang.expr.limits import Remembering, make_room, once
 from situ.lang.expr.overload import Overflow, Overload
+from situ.lang.records import replace
 from situ.lang.types.model import BOOLEAN, DOUBLE, Primitive, Struct, Type, plain
 from situ.lang.units import NO_UNIT, DoubleStep, Unit, double_steps
 

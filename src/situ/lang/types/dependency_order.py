@@ -6,16 +6,16 @@ A plain graph algorithm over names, without recursion, linear in names and needs
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+import msgspec
 
 N = TypeVar("N", bound=Hashable)
 
 _MOST_SHOWN = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Circle(Generic[N]):
+class Circle(msgspec.Struct, Generic[N], frozen=True):
     """``names[0]`` needs ``names[1]`` and so on, and the last needs the first. A long one is cut in the middle."""
 
     names: tuple[N, ...]

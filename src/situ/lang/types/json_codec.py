@@ -6,8 +6,9 @@ Both are made once per type, of closures, and then run for every event. What was
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, assert_never
+
+import msgspec
 
 from situ.lang.catalogue import EXTRA_ATTRIBUTE, NOT_A_SUBTYPE, REQUIRED_MISSING, VALUE_UNFIT
 from situ.lang.problems import Problem, SituError, nearest
@@ -121,8 +122,7 @@ MOST_PROBLEMS = 100
 _MOST_COMPARED = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
+class Decoded(msgspec.Struct, frozen=True):
     """A value with what was wrong with it; without problems the value fits its type.
 
     ``dropped`` names the attributes that were left out because nobody declared them, as (type, attribute).

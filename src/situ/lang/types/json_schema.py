@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NoReturn, assert_never
 
 from situ.lang.catalogue import SCHEMA_NOT_CHECKED, SCHEMA_REFERENCE, SCHEMA_UNSUPPORTED
 from situ.lang.documents import Document, MappingNode, Node, Reader, ScalarNode, SequenceNode, describe, to_data
 from situ.lang.problems import Problem, Problems, SituError
+from situ.lang.records import replace
 from situ.lang.types.declaration import (
     AttributeDeclaration,
     Default,

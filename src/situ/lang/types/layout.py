@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, TypedDict, assert_never
 
+import msgspec
+
+from situ.lang.records import replace
 from situ.lang.types.json_codec import TYPE_KEY
 from situ.lang.types.model import (
     BOOLEAN,
@@ -43,8 +45,7 @@ from situ.lang.units import NO_UNIT, Unit
 # not agree on what a required field of a struct that is not there means.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class Column(msgspec.Struct, frozen=True, kw_only=True):
     """One column of a struct; ``attribute`` is the attribute it holds, which has the same name except in a conflict."""
 
     name: str

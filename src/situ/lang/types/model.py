@@ -12,6 +12,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, NoReturn
 
+import msgspec
+
 from situ.lang.catalogue import TYPE_SYNTAX
 from situ.lang.problems import Location, SituError
 from situ.lang.units import NO_UNIT, Unit
@@ -23,8 +25,7 @@ from situ.lang.units import NO_UNIT, Unit
 # it. Subtyping is nominal.
 
 
-@dataclass(frozen=True, slots=True)
-class Primitive:
+class Primitive(msgspec.Struct, frozen=True):
     """A built-in type of single values, known by its name."""
 
     name: str
@@ -50,8 +51,7 @@ PRIMITIVES: Mapping[str, Primitive] = MappingProxyType(
 MOST_DIGITS = 38
 
 
-@dataclass(frozen=True, slots=True)
-class Decimal:
+class Decimal(msgspec.Struct, frozen=True):
     """Exact decimal numbers: ``precision`` digits in all, ``scale`` of them after the point."""
 
     precision: int
@@ -61,8 +61,7 @@ class Decimal:
         return f"decimal({self.precision},{self.scale})"
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(msgspec.Struct, frozen=True):
     """A named primitive such as ``TagId(string)``: a subtype of what it is based on."""
 
     name: str
@@ -116,8 +115,7 @@ class Struct:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class ListOf:
+class ListOf(msgspec.Struct, frozen=True):
     """A list, written ``[T]``."""
 
     element: Type
@@ -455,8 +453,7 @@ class _Reader:
 # the new declaration. That may only narrow: wherever a value of the supertype is expected, one of the subtype must do.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conflict:
+class Conflict(msgspec.Struct, frozen=True, kw_only=True):
     """An attribute that does not go with the one a supertype has; all in words."""
 
     attribute: str

@@ -7,8 +7,9 @@ grow, and that no struct contains itself.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeVar
+
+import msgspec
 
 from situ.lang.catalogue import (
     BAD_NAME,
@@ -63,8 +64,7 @@ MOST_ATTRIBUTES = 1_000_000
 """Of all types of a table together, inherited ones counted once more for each type."""
 
 
-@dataclass(slots=True)
-class _Size:
+class _Size(msgspec.Struct):
     levels: int = 0
     ways_up: int = 1
     cut: bool = False
@@ -132,8 +132,7 @@ MOST_PATHS = 10_000
 _Node = tuple[Literal["has", "any"], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Entangled:
+class Entangled(msgspec.Struct, frozen=True):
     """What has to be left out so that no struct contains itself: attributes and supertypes, as (struct, type)."""
 
     attributes: frozenset[tuple[str, str]] = frozenset()

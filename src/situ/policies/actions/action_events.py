@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
 from situ.event.instants import instant_at, print_instant
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.lang.types.table import ACTION, COMMAND, NOTICE
 from situ.policies.actions.invocations import ActionInvocation, invocation_of
 from situ.policies.actions.load import step_as_json
@@ -34,8 +34,7 @@ _STAGES = {
 _EVENTS = (PublishStep, NotifyStep, CommandStep)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActionEvent:
+class ActionEvent(msgspec.Struct, frozen=True, kw_only=True):
     """An event that an action comes to."""
 
     type: str

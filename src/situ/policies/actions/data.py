@@ -6,12 +6,12 @@ Twice: where they are declared, for names and constants; where a policy uses the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import Any
 
 from situ.lang.catalogue import DATA_UNFIT
 from situ.lang.documents import MappingNode, Node, ScalarNode, SequenceNode, to_data
 from situ.lang.problems import Location, Problem, Problems, SituError, nearest
+from situ.lang.records import replace
 from situ.lang.types.json_codec import check_value
 from situ.lang.types.model import (
     STRING,

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from situ.lang.problems import Location
 from situ.policies.actions.templates import Template
 
@@ -22,22 +24,19 @@ METHODS = ("POST", "PUT", "PATCH", "DELETE", "GET")
 _URL = re.compile(r"(?:https?://(?:[^\s/?#{}]|\$\{\w+\})+|\$\{\w+\})(?:[/?#].*)?", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class ConstantData:
+class ConstantData(msgspec.Struct, frozen=True):
     """A JSON value that is always the same."""
 
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class RecordData:
+class RecordData(msgspec.Struct, frozen=True):
     """Values by name."""
 
     entries: tuple[tuple[str, ActionData], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ListData:
+class ListData(msgspec.Struct, frozen=True):
     """Values in order."""
 
     items: tuple[ActionData, ...]
@@ -45,13 +44,15 @@ class ListData:
 
 ActionData = Template | ConstantData | RecordData | ListData
 
+_NOTHING = RecordData(())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishStep:
     """An event of this type, from the policy."""
 
     type: str
-    data: RecordData = RecordData(())
+    data: RecordData = _NOTHING
     location: Location | None = field(default=None, compare=False, repr=False)
 
 

@@ -7,8 +7,9 @@ the action refer to is looked up among the aliases of the policy.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 from situ.lang.catalogue import (
     ACTION_ARGUMENTS,
@@ -53,8 +54,7 @@ _NEEDS: Mapping[str, tuple[int, int, str]] = {
 """By built-in action: how many words it takes at least and at most, and how that looks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoundAliases:
+class BoundAliases(msgspec.Struct, frozen=True, kw_only=True):
     """The aliases of a policy with their concepts, and which of them detections bind: always, or at all."""
 
     concepts: Mapping[str, Concept]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeVar, assert_never
 
 from situ.lang.expr.limits import DEFAULT_LIMITS, ExpressionLimits
 from situ.lang.expr.scope import Definition, NameScope, Variable
 from situ.lang.expr.tree import Node
+from situ.lang.records import replace
 from situ.lang.types.table import Types
 from situ.policies.actions.model import DeclaredActions
 from situ.policies.language import syntax

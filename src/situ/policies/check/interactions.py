@@ -14,6 +14,8 @@ from functools import cached_property
 from graphlib import TopologicalSorter
 from typing import Any
 
+import msgspec
+
 from situ.lang.catalogue import (
     NO_SUCH_POLICY,
     OPPOSED_TOGETHER,
@@ -62,8 +64,7 @@ class _Thing:
         return {} if self.alias.constraint is None else listed_values(self.alias.constraint)
 
 
-@dataclass(frozen=True, slots=True)
-class _Acting:
+class _Acting(msgspec.Struct, frozen=True):
     """An action of a policy."""
 
     policy: Policy
@@ -189,8 +190,7 @@ SITUATION = "situ.situation"
 _POLICY = ("policy",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wait:
+class _Wait(msgspec.Struct, frozen=True, kw_only=True):
     """What a policy waits for: an attribute of an alias in a relation that it wants to hold."""
 
     relation: Relation
@@ -255,8 +255,7 @@ def feeding_graph(
     return {name: frozenset(feeders) for name, feeders in fed.items()}, frozenset(apart)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainDelay:
+class ChainDelay(msgspec.Struct, frozen=True, kw_only=True):
     """How long a policy that reads what others publish waits: for its own sources, and in all. In microseconds."""
 
     fed: tuple[str, ...]

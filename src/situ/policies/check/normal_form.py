@@ -7,12 +7,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise, product
 from typing import assert_never
 
+import msgspec
+
 from situ.lang.catalogue import CONTRADICTORY, NORMAL_FORM_TOO_LARGE
 from situ.lang.problems import Location, SituError
+from situ.lang.records import replace
 from situ.policies.logic_tree import clause_text
 from situ.policies.model import (
     Absence,
@@ -96,12 +99,11 @@ AT_ONCE = 4
 """So many literals for each that is allowed may be made before they are reduced: most may be absorbed."""
 
 
-@dataclass(slots=True)
-class LiteralPlaces:
+class LiteralPlaces(msgspec.Struct):
     """Where what became literals and choices stands in the policy, and the literals in their order."""
 
-    of: dict[ConditionPart, Location | None] = field(default_factory=dict)
-    literals: dict[ConditionLiteral, int] = field(default_factory=dict)
+    of: dict[ConditionPart, Location | None] = msgspec.field(default_factory=dict)
+    literals: dict[ConditionLiteral, int] = msgspec.field(default_factory=dict)
 
 
 def branches_of(condition: ResolvedCondition, window: int, limit: int) -> tuple[Parts, LiteralPlaces]:

@@ -7,7 +7,6 @@ policy, `RelationChecker` makes properties, relations and comparisons of what is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from situ.lang.catalogue import (
     COMPARED_OUTSIDE,
@@ -30,6 +29,7 @@ from situ.lang.expr.scope import Definition, NameScope
 from situ.lang.expr.simplify import simplify
 from situ.lang.expr.tree import And, Apply, Compare, Literal, Node, Or, Read
 from situ.lang.problems import Location, Problem, Problems, nearest
+from situ.lang.records import replace
 from situ.lang.types.model import BOOLEAN
 from situ.lang.units import Unit
 from situ.policies.check.domain import Domain

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
+
 from situ.lang.expr.tree import And, Apply, Compare, In, IsNull, Literal, Node, Not, Or, Read, rebuild
+from situ.lang.records import replace
 from situ.policies.logic_tree import duration_text, literal_text
 from situ.policies.model import (
     Absence,
@@ -171,8 +173,7 @@ _MOST_TIMES = 60
 _FAR = 1 << 62
 
 
-@dataclass(frozen=True, slots=True)
-class DeadCondition:
+class DeadCondition(msgspec.Struct, frozen=True):
     """What can never be met, by its first literal, and why."""
 
     literal: ConditionLiteral

@@ -10,13 +10,14 @@ to the kernel in the step that decides it, not before.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from situ.lang.records import replace
 from situ.policies.enrichment.rows import BASE, concat, from_blob, to_blob
 from situ.policies.kernel.detections import DetectionBatch
 from situ.policies.kernel.kernel import Kernel

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import assert_never
 
@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from situ.lang.expr.emit.vectors import column_type
+from situ.lang.records import replace
 from situ.policies.kernel.absence import AbsenceOperator
 from situ.policies.kernel.detections import DetectionBatch, DetectionReport, ReportRows, schema_of
 from situ.policies.kernel.matches import ConditionMatcher, TablesByBound

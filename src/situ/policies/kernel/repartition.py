@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
+from situ.lang.records import replace
 from situ.policies.kernel.state import Chunk, IdentityCodes, KernelState, LeafCauses
 from situ.policies.kernel.table import Bools, Column, Ints, SortedTable, WatermarkBuffer, merge_tables
 from situ.policies.plan import PolicyPlan, partition_of

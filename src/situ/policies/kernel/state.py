@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from situ.lang.records import replace
 from situ.policies.kernel.table import CODE, LARGE, Ints, SortedTable, WatermarkBuffer
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

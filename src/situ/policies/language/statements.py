@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from situ.lang.catalogue import FOREIGN_SPELLING, NOT_CLOSED, POLICY_TOO_LARGE, SECTION_UNFIT, TWO_POLICIES
 from situ.lang.documents.nodes import SourceText
@@ -46,8 +47,7 @@ _MOST_LINES = 200
 _SPOKEN = {"concept": "concepts", "condition": "conditions", "action": "actions"}
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyStatement:
+class PolicyStatement(msgspec.Struct, frozen=True):
     """A stretch of the source, as long as there, with its comments blanked out."""
 
     start: int
@@ -58,28 +58,25 @@ class PolicyStatement:
         return self.start + len(self.text)
 
 
-@dataclass(slots=True)
-class PolicySection:
+class PolicySection(msgspec.Struct):
     """``concepts``, ``conditions`` or ``actions``, its statements, and what stands behind ``actions on``."""
 
     name: str
     start: int
-    statements: list[PolicyStatement] = field(default_factory=list)
+    statements: list[PolicyStatement] = msgspec.field(default_factory=list)
     when: PolicyStatement | None = None
     broken: bool = False
     """Whether something of it could not be taken apart: then it is not said to be empty."""
 
 
-@dataclass(slots=True)
-class PolicyBlock:
+class PolicyBlock(msgspec.Struct):
     """One policy: what stands before its first section, and its sections in the order they stand."""
 
-    preamble: list[PolicyStatement] = field(default_factory=list)
-    sections: list[PolicySection] = field(default_factory=list)
+    preamble: list[PolicyStatement] = msgspec.field(default_factory=list)
+    sections: list[PolicySection] = msgspec.field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(msgspec.Struct, frozen=True):
     """A line of the file without its break: the pieces it consists of."""
 
     start: int

@@ -7,7 +7,8 @@ may mean, `foreign_spellings` finds signs and words of other languages.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from situ.lang.catalogue import FOREIGN_SPELLING, NOT_OUTSIDE, POLICY_SYNTAX
 from situ.lang.documents.nodes import SourceText
@@ -17,8 +18,7 @@ from situ.policies.language.statements import PolicyStatement
 from situ.policies.language.syntax import AllOf, AnyOf, Comparison, Condition, FollowedBy, RelationText
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedStatement:
+class RefusedStatement(msgspec.Struct, frozen=True):
     """A statement, what it should have been, where it stopped making sense, and what could have come there."""
 
     rule: str

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from situ.lang.catalogue import BAD_ENDS, BAD_NAME, DECLARED_TWICE
 from situ.lang.documents import Document, Fields, Node, Reader, ScalarNode, SequenceNode, is_nothing
@@ -29,8 +30,7 @@ _WORDS_OF_POLICIES = frozenset(
 _LETTERS = "Use letters, digits and `_`, at most 64, and a letter first."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConceptText:
+class ConceptText(msgspec.Struct, frozen=True, kw_only=True):
     """``visitor(person): {host: string}``."""
 
     name: str
@@ -41,8 +41,7 @@ class ConceptText:
     location: Location
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupText:
+class GroupText(msgspec.Struct, frozen=True, kw_only=True):
     """``mobile: [person, robot]``."""
 
     name: str
@@ -50,24 +49,21 @@ class GroupText:
     location: Location
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContainerText:
+class ContainerText(msgspec.Struct, frozen=True, kw_only=True):
     """``room: floor``: a room is part of a floor."""
 
     part: ScalarNode
     container: ScalarNode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelationshipParameterText:
+class RelationshipParameterText(msgspec.Struct, frozen=True, kw_only=True):
     """``{name: distance, unit: m}``."""
 
     name: ScalarNode
     unit: ScalarNode | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelationshipText:
+class RelationshipText(msgspec.Struct, frozen=True, kw_only=True):
     """A relationship or, with its unit, a measure."""
 
     name: str
@@ -79,15 +75,14 @@ class RelationshipText:
     location: Location
 
 
-@dataclass(slots=True, kw_only=True)
-class OntologyText:
+class OntologyText(msgspec.Struct, kw_only=True):
     """All that is declared; relationships and measures in the order written, several of them may have one name."""
 
-    concepts: dict[str, ConceptText] = field(default_factory=dict)
-    groups: dict[str, GroupText] = field(default_factory=dict)
-    containers: dict[str, ContainerText] = field(default_factory=dict)
-    relationships: list[RelationshipText] = field(default_factory=list)
-    measures: list[RelationshipText] = field(default_factory=list)
+    concepts: dict[str, ConceptText] = msgspec.field(default_factory=dict)
+    groups: dict[str, GroupText] = msgspec.field(default_factory=dict)
+    containers: dict[str, ContainerText] = msgspec.field(default_factory=dict)
+    relationships: list[RelationshipText] = msgspec.field(default_factory=list)
+    measures: list[RelationshipText] = msgspec.field(default_factory=list)
 
 
 def declare_ontology(documents: Iterable[Document], problems: Problems) -> OntologyText:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +17,7 @@ from situ.lang.expr.faults import NO_FAULTS, Faults
 from situ.lang.expr.limits import DEFAULT_LIMITS, ExpressionLimits
 from situ.lang.expr.scope import Definition
 from situ.lang.problems import Problems
+from situ.lang.records import replace
 from situ.lang.types.model import Attribute, format_attribute
 from situ.lang.types.table import Types
 from situ.policies.ontology.declare import ONTOLOGY_KEYS, OntologyText, RelationshipText, declare_ontology

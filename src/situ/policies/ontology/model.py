@@ -7,9 +7,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
+
+import msgspec
 
 from situ.lang.catalogue import (
     CONCEPT_CYCLE,
@@ -23,6 +25,7 @@ from situ.lang.catalogue import (
 from situ.lang.expr.faults import Faults
 from situ.lang.expr.scope import Definition
 from situ.lang.problems import Location, Problems, nearest
+from situ.lang.records import replace
 from situ.lang.types.dependency_order import dependency_order
 from situ.lang.types.lookup import Lookup
 from situ.lang.types.model import STRING, Attribute, Struct, combine, find_conflicts, plain
@@ -60,8 +63,7 @@ class Concept:
         return Struct(f"concept {self.name}", self.attributes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConceptAttribute:
+class ConceptAttribute(msgspec.Struct, frozen=True, kw_only=True):
     """One end of a relationship or measure: an attribute of a concept."""
 
     concept: str
@@ -71,8 +73,7 @@ class ConceptAttribute:
         return f"{self.concept}.{self.attribute}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelationshipParameter:
+class RelationshipParameter(msgspec.Struct, frozen=True, kw_only=True):
     """What a relationship is given beside the two: ``5 m`` in ``within 5 m``."""
 
     name: str
@@ -133,8 +134,7 @@ class Ontology:
 IDENTITY = "id"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConceptTable:
+class ConceptTable(msgspec.Struct, frozen=True, kw_only=True):
     """All concepts, groups among them; containers; and what is missing because of a fault that is reported already."""
 
     by_name: Mapping[str, Concept]

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
 
+from situ.lang.records import replace
 from situ.quality.allocation.exact import Chosen
 from situ.quality.allocation.search_space import (
     Objective,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
+from situ.lang.records import replace
 from situ.quality.allocation import search_space as weighing
 from situ.quality.allocation import sequential as pareto
 from situ.quality.allocation.candidates import Claims, PartialPlan, profiles_serving, unclaimed_moves

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
-import msgspec
-
+from situ.lang.records import replace
 from situ.quality.allocation.candidates import PartialPlan
 from situ.quality.explanation.model import (
     AdviceExplanation,
@@ -313,7 +312,7 @@ def explain_expectation(
     found = explain(case)
     told = state_change_of(state, id)
     shape = state.shapes.get(expectation.subscription)
-    return msgspec.structs.replace(
+    return replace(
         found,
         state="suspended" if expectation.suspended else "away" if held.away else found.state,
         why=(told.why if held.active else "") or None,

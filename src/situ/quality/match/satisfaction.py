@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import IntEnum
+
+import msgspec
 
 from situ.quality.model.declarations import Capability, Expectation, Need, Profile, QualityProperty
 
@@ -43,8 +44,7 @@ def capability_of(profile: Profile, id: str) -> Capability | None:
 # ── one expectation ──
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QualityMatch:
+class QualityMatch(msgspec.Struct, frozen=True, kw_only=True):
     """The state of an expectation, with the ids of profiles that satisfy it and of those that could be adapted to it.
 
     Both are there whatever the state, in the order of ids.
@@ -92,8 +92,7 @@ def _ids(profiles: Iterable[Profile]) -> tuple[str, ...]:
 # ── reasons ──
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shortfall:
+class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
     """A property in which a profile falls short of a need."""
 
     about: QualityProperty

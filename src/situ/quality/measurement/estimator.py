@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from situ.lang.records import replace
 from situ.quality.match.satisfaction import capability_of
 from situ.quality.measurement.panes import LENGTH, LONGEST, MINUTE, WINDOW, Pane, PaneStore, measure_window, pane_of
 from situ.quality.model.declarations import BUILT_IN, Capability, Mode, Profile, QualityProperty

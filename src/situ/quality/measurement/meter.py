@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from situ.event.row import Row
 from situ.lang.json_form import StoredForm
+from situ.lang.records import replace
 from situ.quality.measurement.panes import GROWTH, LENGTH, Pane, SequenceRange, Sketch, merge_panes, pane_of
 from situ.quality.model.declarations import Profile
 from situ.quality.shaping.watermark import NEVER, LatenessBounds, WatermarkTracker

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
 from situ.lang.json_form import StoredForm
+from situ.lang.records import replace
 from situ.quality.model.costs import UNAFFORDABLE, AtLeast, ConstantCost, Cost, PiecewiseCost
 from situ.quality.model.declarations import (
     Capability,
@@ -113,8 +114,7 @@ class Target(StoredForm, frozen=True, kw_only=True):
 STAY = Target()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """What one expectation needs of one profile that it does not do by itself."""
 
     expectation: str
@@ -127,8 +127,7 @@ Why = Literal["alternative", "harm", "budget", "worth", "conflict"]
 budget; it costs more than it is worth; something worth more, or more others, needs the publisher to be different."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     """Why an expectation that could be satisfied is not going to be, and what it would have cost with whom."""
 
     why: Why
@@ -139,19 +138,18 @@ class Refusal:
     """Whether the search that came to this was exact."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AllocationPlan:
+class AllocationPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What is going to be done."""
 
-    targets: Mapping[str, Target] = field(default_factory=_nothing)
+    targets: Mapping[str, Target] = msgspec.field(default_factory=_nothing)
     """Of profiles that are moved, by their ids; all others stay as they are."""
     cost: float = 0.0
     """More than what is; may be negative."""
-    adopted: Mapping[str, tuple[Claim, ...]] = field(default_factory=_nothing)
+    adopted: Mapping[str, tuple[Claim, ...]] = msgspec.field(default_factory=_nothing)
     """Of expectations that are not satisfied yet and are by the plan, by their ids."""
-    declined: Mapping[str, Refusal] = field(default_factory=_nothing)
+    declined: Mapping[str, Refusal] = msgspec.field(default_factory=_nothing)
     """Of expectations that could be satisfied and are not by the plan, by their ids."""
-    for_nobody: Mapping[str, Target] = field(default_factory=_nothing)
+    for_nobody: Mapping[str, Target] = msgspec.field(default_factory=_nothing)
     """What is done to profiles that no expectation needs, by their ids: it is cheaper so."""
     exact: bool = True
     """Whether no plan is better by the rule of the strategy; the greedy search knows no more than its bound."""
@@ -159,8 +157,7 @@ class AllocationPlan:
     """At least this part of what the best plan achieves; None: nothing is claimed, or it is exact."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AllocationProblem:
+class AllocationProblem(msgspec.Struct, frozen=True, kw_only=True):
     """Who expects what, who could do what, and by which rule it is decided."""
 
     expectations: tuple[Expectation, ...]
@@ -172,8 +169,8 @@ class AllocationProblem:
     relevant: Mapping[str, frozenset[str]]
     """Subscription → pools whose profiles are relevant to it."""
     actions: PublisherActions = NO_ACTIONS
-    strategy: Strategy = field(default_factory=Strategy)
-    start: Mapping[str, Target] = field(default_factory=_nothing)
+    strategy: Strategy = msgspec.field(default_factory=Strategy)
+    start: Mapping[str, Target] = msgspec.field(default_factory=_nothing)
     """What was decided before and is to stay so, by profile; its cost is not counted again. Only ``pareto``, which
     decides one at a time, begins with it."""
     undecided: frozenset[str] | None = None

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Protocol
+
+import msgspec
 
 from situ.lang.catalogue import BAD_COST
 from situ.lang.expr.checker.check import check
@@ -47,8 +48,7 @@ class Cost(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ConstantCost:
+class ConstantCost(msgspec.Struct, frozen=True):
     """The same everywhere."""
 
     cost: float = 0.0
@@ -64,8 +64,7 @@ class ConstantCost:
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class PiecewiseCost:
+class PiecewiseCost(msgspec.Struct, frozen=True):
     """Straight lines between points (value, cost), in ascending order of values; at least one."""
 
     points: tuple[tuple[float, float], ...]
@@ -91,8 +90,7 @@ class PiecewiseCost:
         return PiecewiseCost(tuple(sorted(((value - offset) / factor, cost) for value, cost in self.points)))
 
 
-@dataclass(frozen=True, slots=True)
-class LevelCost:
+class LevelCost(msgspec.Struct, frozen=True):
     """By level: pairs (place on the scale, cost) in ascending order, one for every level of the range."""
 
     costs: tuple[tuple[float, float], ...]
@@ -111,8 +109,7 @@ class LevelCost:
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class AtLeast:
+class AtLeast(msgspec.Struct, frozen=True):
     """A cost that does not fall below a number."""
 
     cost: Cost
@@ -149,8 +146,7 @@ _HINT = (
 _X = Variable(type=DOUBLE)
 
 
-@dataclass(frozen=True, slots=True)
-class Formula:
+class Formula(msgspec.Struct, frozen=True):
     """An expression, at ``value * factor + offset``: what routers do to values is kept apart, so it does not grow."""
 
     node: Node

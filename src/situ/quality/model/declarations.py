@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
+
+import msgspec
 
 from situ.lang.types.model import DOUBLE, INT, LONG, Attribute, Decimal, Struct, plain
 from situ.lang.types.table import Types
@@ -32,8 +33,7 @@ Point = Mapping[str, float]
 _MOST = sys.float_info.max
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QualityProperty:
+class QualityProperty(msgspec.Struct, frozen=True, kw_only=True):
     """A scale: a range of numbers with a unit, or levels in ascending order."""
 
     name: str
@@ -119,8 +119,7 @@ BUILT_IN: Mapping[str, QualityProperty] = MappingProxyType({each.name: each for 
 Keep = Literal["first", "last", "best"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class Need(msgspec.Struct, frozen=True, kw_only=True):
     """What is needed of one property: values from ``lb`` to ``ub``, or better."""
 
     about: QualityProperty
@@ -138,7 +137,7 @@ class Need:
     """Which event of those in a window is kept."""
     max_silence: int | None = None
     """After this many µs one event gets through, however little it tells."""
-    per_key: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    per_key: Mapping[str, float] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     """Keys for which a smaller upper bound holds."""
 
     @property
@@ -157,8 +156,7 @@ class Need:
         return self.about.goodness(self.floor)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aggregate:
+class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
     """One event for many: a function of an attribute over a window, times in µs."""
 
     function: Literal["avg", "min", "max", "sum"]
@@ -167,13 +165,12 @@ class Aggregate:
     every: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expectation:
+class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     """What one subscription ``client/name`` needs; ``order`` is its place among all that were ever registered."""
 
     id: str
     subscription: str
-    needs: Mapping[str, Need] = field(default_factory=lambda: MappingProxyType({}))
+    needs: Mapping[str, Need] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     """By the ids of their properties."""
     utility: float = 1.0
     version: int = 1
@@ -205,8 +202,7 @@ class Expectation:
 # Capability profiles: what a publisher provides of an event type now, what it could provide, and at what cost.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Capability:
+class Capability(msgspec.Struct, frozen=True, kw_only=True):
     """The values of one property that can be had, from ``lb`` to ``ub``, and the current one."""
 
     about: QualityProperty
@@ -224,8 +220,7 @@ class Capability:
         return self.lb if self.about.maximise else self.ub
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mode:
+class Mode(msgspec.Struct, frozen=True, kw_only=True):
     """Values that can be had together, and only together."""
 
     name: str
@@ -234,8 +229,7 @@ class Mode:
     cost: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """All capabilities of one publisher for one event type.
 
     Properties in modes are not free: exactly one mode holds. All others are free of it and of each other.
@@ -243,12 +237,12 @@ class Profile:
 
     publisher: str
     type: str
-    capabilities: Mapping[str, Capability] = field(default_factory=lambda: MappingProxyType({}))
+    capabilities: Mapping[str, Capability] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     """Of free properties, by their ids."""
     modes: tuple[Mode, ...] = ()
     mode: str = ""
     """The name of the current one."""
-    moded: Mapping[str, QualityProperty] = field(default_factory=lambda: MappingProxyType({}))
+    moded: Mapping[str, QualityProperty] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     """The properties in modes, by their ids."""
     version: int = 1
 
@@ -295,8 +289,7 @@ def _nothing() -> Mapping[str, Any]:
     return MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublisherAction:
+class PublisherAction(msgspec.Struct, frozen=True, kw_only=True):
     """A way to move a property up or down. Several for one property and direction are alternatives."""
 
     property: str
@@ -310,8 +303,7 @@ class PublisherAction:
     """The actions of a sequence, in their order; none, if it is no sequence."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Strategy:
+class Strategy(msgspec.Struct, frozen=True, kw_only=True):
     """By which rule it is decided whether satisfying an expectation is worth it."""
 
     name: str = PARETO
@@ -322,20 +314,19 @@ class Strategy:
     told what is left of it."""
     protect: bool = True
     """Nobody loses what it has."""
-    options: Mapping[str, Any] = field(default_factory=_nothing)
+    options: Mapping[str, Any] = msgspec.field(default_factory=_nothing)
     """What plug-ins are told besides."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quality:
+class Quality(msgspec.Struct, frozen=True, kw_only=True):
     """All declarations about quality. Expectations are in the order of their registration."""
 
-    properties: Mapping[str, QualityProperty] = field(default_factory=_nothing)
+    properties: Mapping[str, QualityProperty] = msgspec.field(default_factory=_nothing)
     """The project's own, by name."""
-    expectations: Mapping[str, Expectation] = field(default_factory=_nothing)
-    profiles: Mapping[str, Profile] = field(default_factory=_nothing)
+    expectations: Mapping[str, Expectation] = msgspec.field(default_factory=_nothing)
+    profiles: Mapping[str, Profile] = msgspec.field(default_factory=_nothing)
     actions: tuple[PublisherAction, ...] = ()
-    strategies: Mapping[str, Strategy] = field(default_factory=_nothing)
+    strategies: Mapping[str, Strategy] = msgspec.field(default_factory=_nothing)
     """By event type; that of all others under ``default``."""
 
     def __bool__(self) -> bool:
@@ -362,16 +353,15 @@ def known_properties(own: Mapping[str, QualityProperty]) -> Mapping[str, Quality
 # What declarations about quality are checked against: properties, units, event types, and who asks for which.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QualityEnvironment:
+class QualityEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """All of it is input: quality does not know where subscriptions and types come from."""
 
-    properties: Mapping[str, QualityProperty] = field(default_factory=lambda: BUILT_IN)
-    types: Types = field(default_factory=lambda: Types(types={}))
+    properties: Mapping[str, QualityProperty] = msgspec.field(default_factory=lambda: BUILT_IN)
+    types: Types = msgspec.field(default_factory=lambda: Types(types={}))
     """Those of root, in whose terms events are shaped."""
-    subscriptions: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
+    subscriptions: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=_nothing)
     """Their event types in root; none, where nobody can tell what they are called there."""
-    clients: Mapping[str, Types] = field(default_factory=_nothing)
+    clients: Mapping[str, Types] = msgspec.field(default_factory=_nothing)
     """Those that there are, with the types that they have names for."""
     strategies: Collection[str] = STRATEGIES
     faulty: Collection[str] = ()

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, cast, get_args
 
 from situ.lang.json_form import text_of
+from situ.lang.records import replace
 from situ.quality.model.costs import FREE, ConstantCost, Cost, Formula, LevelCost, PiecewiseCost, read_formula
 from situ.quality.model.declarations import (
     BUILT_IN,

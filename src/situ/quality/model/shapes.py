@@ -6,7 +6,6 @@ limit that changes carries the instant of event time from which it holds; times 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -40,8 +39,7 @@ class Thin(StoredForm, frozen=True, kw_only=True):
     keep: Keep = "first"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventFloor:
+class EventFloor(msgspec.Struct, frozen=True, kw_only=True):
     """Events below the floor are dropped; those that say nothing, too, unless they are kept."""
 
     about: Literal["confidence", "freshness"]
@@ -61,8 +59,7 @@ class Suppress(StoredForm, frozen=True, kw_only=True):
     max_silence: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """What is done to the events of a subscription, in this order: select, each, aggregate, suppress, thin."""
 
     sources: frozenset[str] | None = None

@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import msgspec
-from msgspec.structs import replace
 
 from situ.lang.json_form import StoredForm, plain
+from situ.lang.records import replace
 from situ.quality.model.allocation_problem import STAY, Target, point_at
 from situ.quality.model.declarations import Point, Profile
 from situ.quality.negotiation.feedback import Advice, Kind, Value

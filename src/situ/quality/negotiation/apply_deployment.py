@@ -8,9 +8,9 @@ subscription waits for that, and for its client once that has left.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
+from situ.lang.records import replace
 from situ.quality.model.allocation_problem import PublisherActions
 from situ.quality.model.declarations import Expectation, Quality
 from situ.quality.model.json_form import expectation_as_json, profile_as_json

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 from typing import Literal
 
 from situ.lang.catalogue import BAD_MODES, CALL_NOT_ALLOWED, CURRENT_OUTSIDE, STALE_VERSION, UNKNOWN_PROPERTY
 from situ.lang.problems import Problem, SituError, nearest
+from situ.lang.records import replace
 from situ.quality.model.allocation_problem import STAY, Target
 from situ.quality.model.declarations import Capability, Expectation, Profile
 from situ.quality.negotiation.decide import profile_at_target

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import replace
 from types import MappingProxyType
 
-import msgspec
-
+from situ.lang.records import replace
 from situ.quality.match.satisfaction import Satisfaction as Standing
 from situ.quality.model.allocation_problem import (
     STAY,
@@ -331,7 +329,7 @@ def _whole(target: Target, held: ExpectationRecord, known: ProfileRecord) -> Tar
     """A claim with the mode it relies on, where the publisher is in that for others only."""
     if target.mode or not known.ledger.mode or not held.expectation.needs.keys() & known.profile.moded.keys():
         return target
-    return msgspec.structs.replace(target, mode=known.profile.mode)
+    return replace(target, mode=known.profile.mode)
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -374,7 +372,7 @@ def _excess(state: NegotiatorState, known: ProfileRecord) -> Target:
         return STAY
     target = known.ledger.target(known.profile, state.meets)
     if target.mode and target.mode != known.profile.mode and is_mode_needed(state, known):
-        target = msgspec.structs.replace(target, mode="")
+        target = replace(target, mode="")
     return lowers(target, known.profile)
 
 

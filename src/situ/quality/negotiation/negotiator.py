@@ -9,10 +9,10 @@ advice.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.quality.allocation.strategies import BUILT_IN_STRATEGIES
 from situ.quality.match.satisfaction import Satisfaction as Standing
 from situ.quality.match.satisfaction import capability_of

@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from msgspec.structs import replace
-
+from situ.lang.records import replace
 from situ.quality.match.satisfaction import Satisfaction as Standing
 from situ.quality.match.satisfaction import reasons
 from situ.quality.model.declarations import Profile, QualityProperty

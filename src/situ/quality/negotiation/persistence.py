@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from msgspec.structs import replace
-
+from situ.lang.records import replace
 from situ.quality.measurement.estimator import Estimate
 from situ.quality.model.allocation_problem import Target
 from situ.quality.model.declarations import Expectation, Profile, QualityProperty

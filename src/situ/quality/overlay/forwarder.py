@@ -6,10 +6,11 @@ Messages, inputs and effects come first, as plain data; `OfferForwarder` is the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from situ.lang.records import replace
 from situ.quality.model.allocation_problem import Target
 from situ.quality.model.declarations import Profile
 from situ.quality.overlay.offers import (

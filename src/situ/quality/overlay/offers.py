@@ -8,12 +8,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
-import msgspec
 import numpy as np
 
+from situ.lang.records import replace
 from situ.quality.match.point_matrix import PropertyColumns, at_least
 from situ.quality.match.pools import Skyline, dominates
 from situ.quality.model.allocation_problem import NO_ACTIONS, Target, cheapest, costs_at
@@ -91,7 +90,7 @@ def target_before_link(profile: Profile, figures: Figures, target: Target) -> Ta
         if value is None:
             return None
         found[id] = value
-    return msgspec.structs.replace(target, values=found)
+    return replace(target, values=found)
 
 
 def _before(capability: Capability, figures: Figures, wanted: float) -> float | None:

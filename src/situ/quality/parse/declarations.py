@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, cast, get_args
+
+import msgspec
 
 from situ.lang.catalogue import (
     BAD_ATTRIBUTE,
@@ -67,8 +68,7 @@ _FITS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
 """Option → the properties that it goes with, in words and by name."""
 
 
-@dataclass(frozen=True, slots=True)
-class PropertyReader:
+class PropertyReader(msgspec.Struct, frozen=True):
     """Reads which property is meant. ``types`` are the event types that its attributes are looked for in."""
 
     read: Reader

@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import cast, get_args
+
+import msgspec
 
 from situ.lang.catalogue import (
     ABOUT_NOTHING,
@@ -28,6 +29,7 @@ from situ.lang.catalogue import (
 )
 from situ.lang.documents import Document, Fields, Node, Reader, ScalarNode, is_nothing, to_data
 from situ.lang.problems import Location, Problems, SituError, nearest
+from situ.lang.records import replace
 from situ.lang.units import Units, UnknownUnit
 from situ.quality.match.satisfaction import Satisfaction, match, reasons
 from situ.quality.model.costs import FREE, Cost, read_formula
@@ -344,18 +346,17 @@ def load_quality(documents: Iterable[Document], around: QualityEnvironment, prob
     return quality
 
 
-@dataclass(slots=True)
-class _QualityLoader:
+class _QualityLoader(msgspec.Struct):
     read: Reader
     around: QualityEnvironment
-    properties: dict[str, QualityProperty] = field(default_factory=dict)
-    expectations: dict[str, Expectation] = field(default_factory=dict)
-    profiles: dict[str, Profile] = field(default_factory=dict)
-    actions: list[PublisherAction] = field(default_factory=list)
-    strategies: dict[str, Strategy] = field(default_factory=dict)
-    faulty: set[str] = field(default_factory=set)
+    properties: dict[str, QualityProperty] = msgspec.field(default_factory=dict)
+    expectations: dict[str, Expectation] = msgspec.field(default_factory=dict)
+    profiles: dict[str, Profile] = msgspec.field(default_factory=dict)
+    actions: list[PublisherAction] = msgspec.field(default_factory=list)
+    strategies: dict[str, Strategy] = msgspec.field(default_factory=dict)
+    faulty: set[str] = msgspec.field(default_factory=set)
     """Properties that are declared, and not right."""
-    _places: dict[tuple[str, str], Location] = field(default_factory=dict)
+    _places: dict[tuple[str, str], Location] = msgspec.field(default_factory=dict)
 
     def document(self, document: Document) -> Fields | None:
         if document.root is not None and is_nothing(document.root):

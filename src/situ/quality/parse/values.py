@@ -8,14 +8,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+
+import msgspec
 
 from situ.lang.catalogue import BAD_COST, BOUNDS_SWAPPED, OUTSIDE_DOMAIN, UNIT_NOT_CONVERTIBLE, UNKNOWN_UNIT
 from situ.lang.documents import Fields, MappingNode, Node, Reader, ScalarNode, SequenceNode
 from situ.lang.problems import SituError, nearest
 from situ.lang.quantities import Quantity, parse_duration, parse_quantity
+from situ.lang.records import replace
 from situ.lang.units import NO_UNIT, IncompatibleUnits, Unit, Units, UnknownUnit, conversion
 from situ.quality.model.costs import FREE, ConstantCost, Cost, Formula, LevelCost, PiecewiseCost, read_formula
 from situ.quality.model.declarations import QualityProperty
@@ -26,8 +28,7 @@ _PER = re.compile(r"(?P<number>[-+]?[0-9][0-9.eE+-]{0,40})\s*/\s*(?P<unit>[A-Za-
 _INFINITE = {"inf": math.inf, ".inf": math.inf, "∞": math.inf, "-inf": -math.inf, "-.inf": -math.inf, "-∞": -math.inf}
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
+class Values(msgspec.Struct, frozen=True):
     """Reads values of properties. ``unit`` is that of plain numbers, if it is not the property's."""
 
     read: Reader

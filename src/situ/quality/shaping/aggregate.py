@@ -24,6 +24,7 @@ from typing import Any
 import msgspec
 
 from situ.event.row import Row
+from situ.lang.records import replace
 from situ.quality.model.declarations import Aggregate
 from situ.quality.shaping.suppress import (
     MOST_KEYS,
@@ -142,7 +143,7 @@ class Aggregator:
 
     def _event(self, key: Key, latest: Row, end: int, result: float) -> Row:
         text = "\n".join((self._subscription, *key))
-        made = msgspec.structs.replace(latest, value=None, sent=None)
+        made = replace(latest, value=None, sent=None)
         made.incarnation = int(hashlib.sha256(text.encode()).hexdigest()[:_DIGITS], 16)
         made.seq, made.pos = end // self.aggregate.every, 0
         made.id = hashlib.sha256(f"{text}\n{end}".encode()).hexdigest()[:32]

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
 
-import msgspec
-
+from situ.lang.records import replace
 from situ.quality.match.satisfaction import capability_of
 from situ.quality.model.declarations import Expectation, Need, Profile
 from situ.quality.model.shapes import UNSHAPED, EventFloor, Limit, Shape, Suppress, Thin
@@ -86,18 +85,18 @@ def _thin(expectation: Expectation, around: ShapeInputs, before: Thin | None) ->
         return None
     limit = limit_of(need, around)
     thin = Thin(limits=(limit,), per=need.per, across=need.across, keep=need.keep)
-    if before is None or msgspec.structs.replace(before, limits=thin.limits) != thin:
+    if before is None or replace(before, limits=thin.limits) != thin:
         return thin
     last = before.limits[-1]
-    if msgspec.structs.replace(last, since=None) == limit:
+    if replace(last, since=None) == limit:
         return before
     if around.mark is None:
         return thin
     kept = _remembered(before.limits, around.mark)
     # Several changes at one instant are one.
     kept = tuple(each for each in kept if each.since is None or each.since < around.mark)
-    begun = msgspec.structs.replace(limit, since=around.mark)
-    return msgspec.structs.replace(thin, limits=(*kept, begun))
+    begun = replace(limit, since=around.mark)
+    return replace(thin, limits=(*kept, begun))
 
 
 def _remembered(limits: tuple[Limit, ...], mark: int) -> tuple[Limit, ...]:

@@ -13,7 +13,6 @@ The operator is ``applyInPandasWithState``: it runs on every state store and ove
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -23,6 +22,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
+from situ.lang.records import replace
 from situ.policies.enrichment.rows import concat, from_blob, to_blob
 from situ.policies.kernel.detections import detections_of
 from situ.policies.kernel.state import KernelState

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
@@ -29,6 +28,7 @@ from situ.lang.expr.emit.spark import SparkExpression
 from situ.lang.expr.overload import spark_text
 from situ.lang.expr.runtime import FAILURES as CONVERSION_FAILURES
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.lang.types.arrow_schema import arrow_type
 from situ.lang.types.json_codec import decoder
 from situ.lang.types.layout import spark_type
@@ -203,7 +203,7 @@ def _out_of_root(interpretation: Interpretation, rows: Sequence[Row], context: s
         for row in rows:
             made = interpretation.in_terms(row, context)
             if isinstance(made, tuple):
-                yield msgspec.structs.replace(row, type=made[0], data=made[1])
+                yield replace(row, type=made[0], data=made[1])
             else:
                 yield row if made is None else made
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -32,6 +32,7 @@ from pyspark.sql.types import BinaryType, StringType, StructType
 
 from situ.lang.catalogue import NOT_IN_PROJECT, NOT_ON_DATAFRAMES, SOURCE_OPTION
 from situ.lang.problems import SituError, nearest
+from situ.lang.records import replace
 
 if TYPE_CHECKING:
     import pyarrow as pa

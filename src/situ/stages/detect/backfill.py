@@ -7,7 +7,7 @@ where these policies go on from and what is told of the past.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from types import MappingProxyType
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from situ.event.lines import decode_line, stored_lines
 from situ.event.message import CLIENT, RECEIVED, StoredMessage, position
+from situ.lang.records import replace
 from situ.policies import lifecycle
 from situ.policies.enrichment.instances import InstanceColumns
 from situ.policies.kernel.detections import DetectionBatch, detections_of

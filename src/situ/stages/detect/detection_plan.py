@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
 from types import MappingProxyType
@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from situ.lang.records import replace
 from situ.lang.tags import TagSet
 from situ.lang.types.model import RESERVED_PREFIX
 from situ.lang.types.table import Types

@@ -11,12 +11,13 @@ down as JSON.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from situ.event.row import Row
+from situ.lang.records import replace
 from situ.policies import lifecycle
 from situ.policies.lifecycle import POLICY_REMOVED, OpenSituations, SituationTransition, open_as_json, open_from_json
 from situ.policies.model import Detection

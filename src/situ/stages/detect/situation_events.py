@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +15,7 @@ from situ.event.failures import StageFailure, failure_of
 from situ.event.lines import with_parts
 from situ.event.message import EventKey, join_lines
 from situ.event.row import Row
+from situ.lang.records import replace
 from situ.model.deployment import Deployment
 from situ.policies.actions.action_events import ActionEvent, action_events, line_of
 from situ.policies.enrichment.enrich import EnrichedRows, PushObservations

@@ -7,7 +7,7 @@ becomes of situations; `step_safely` and `detections_safely` leave out what make
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -21,6 +21,7 @@ from situ.event.instants import microseconds, read_instant
 from situ.event.lines import decode_line, read_stamp, stored_lines
 from situ.event.message import CLIENT, STAMP, StoredMessage, position, split_lines
 from situ.event.row import Row
+from situ.lang.records import replace
 from situ.lang.tags import TagSet
 from situ.lang.types.scalars import read_timestamp
 from situ.policies.enrichment.enrich import EnrichedRows, PushObservations

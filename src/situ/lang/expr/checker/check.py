@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+
+import msgspec
 
 from situ.lang.catalogue import NOT_IN_LANGUAGE, TOO_LARGE, WRONG_TYPE, WRONG_UNIT
 from situ.lang.expr.checker.calls import call
@@ -42,6 +43,7 @@ from situ.lang.expr.tree import (
     walk,
 )
 from situ.lang.problems import Location, Problem, Problems, SituError
+from situ.lang.records import replace
 from situ.lang.types.model import (
     BOOLEAN,
     BYTES,
@@ -210,8 +212,7 @@ def _reads(node: Node) -> _Volume:
 # problems at once.
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(msgspec.Struct, frozen=True):
     """A checked expression: its tree, unless it has errors, and everything found on the way."""
 
     text: str

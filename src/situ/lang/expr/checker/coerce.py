@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +18,7 @@ from situ.lang.expr.runtime import LONG_MAX, LONG_MIN
 from situ.lang.expr.syntax import Locate
 from situ.lang.expr.tree import NULL, Apply, Coerce, Literal, Node
 from situ.lang.problems import Location, Problem, SituError
+from situ.lang.records import replace
 from situ.lang.types.layout import spark_type
 from situ.lang.types.model import (
     DOUBLE,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -20,6 +19,7 @@ from situ.lang.expr.overload import Overload
 from situ.lang.expr.scope import Variable
 from situ.lang.expr.syntax import Syntax
 from situ.lang.expr.tree import NULL, Apply, Coalesce, Each, ForEach, Literal, MakeStruct, Node, Read, children, walk
+from situ.lang.records import replace
 from situ.lang.types.model import (
     ATTRIBUTE_NAME,
     BOOLEAN,

@@ -7,7 +7,6 @@ by row, and tests of texts in Arrow.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +54,7 @@ from situ.lang.expr.tree import (
     fails_as_argument,
     rebuild,
 )
+from situ.lang.records import replace
 from situ.lang.types.model import DOUBLE, INT, LONG, STRING, Type, plain
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -13,8 +13,9 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from situ.lang.catalogue import TOO_LARGE
 from situ.lang.expr.overload import Overflow
@@ -53,8 +54,7 @@ LONGEST_SOURCE = 1 << 20
 _NOT_FINITE = "_fail('not a finite number')"
 
 
-@dataclass(frozen=True, slots=True)
-class PythonFunction:
+class PythonFunction(msgspec.Struct, frozen=True):
     """Generated source, and the function compiled from it."""
 
     source: str

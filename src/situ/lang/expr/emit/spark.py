@@ -16,8 +16,9 @@ import datetime as dt
 import decimal
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
 
 from situ.lang.catalogue import TOO_LARGE
 from situ.lang.expr.overload import Overflow, Overload, spark_name, spark_text
@@ -44,6 +45,7 @@ from situ.lang.expr.tree import (
     fails_as_argument,
 )
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.lang.types.layout import spark_type
 from situ.lang.types.model import DOUBLE, LONG, Type, plain
 from situ.lang.types.table import Types
@@ -57,8 +59,7 @@ _SHORT = 60  # characters: a column or a constant is not worth a name
 _LARGEST = "1.7976931348623157E308D"
 
 
-@dataclass(frozen=True, slots=True)
-class SparkExpression:
+class SparkExpression(msgspec.Struct, frozen=True):
     """Spark SQL text. ``fails`` is empty for an expression that cannot fail."""
 
     value: str
@@ -85,8 +86,7 @@ def emit_spark(node: Node, reader: Reader = read_column) -> SparkExpression:
     return _Emitter(reader).finite(node).settled()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Text:
+class _Text(msgspec.Struct, frozen=True, kw_only=True):
     """A value being put together, with its failures as far as they are written down.
 
     If ``open``, a failure further down shows as null in the value, and is written down only where nulls start to count
