@@ -25,7 +25,7 @@ from situ.bus.folder_lock import private_folder
 from situ.bus.interface import Bus, log_range
 from situ.event.instants import instant_at, microseconds
 from situ.event.lines import bare_line, decode_line, encode_row, stored_lines
-from situ.event.message import CLIENT, PLACES, StoredMessage, join_lines, position
+from situ.event.message import PLACES, StoredMessage, join_lines, position
 from situ.event.row import Origin, Row
 from situ.event.subjects import BusNames
 from situ.lang.catalogue import MALFORMED_LINE
@@ -41,10 +41,10 @@ from situ.routing.model import Subscription
 from situ.settings import Settings
 from situ.sources import Table
 from situ.stages.detect.backfill import LogPortions, lookback, received_at
-from situ.stages.detect.detection_plan import NOTHING_HIDDEN, DetectionPlan, Hidden, visible_positions
+from situ.stages.detect.detection_plan import DetectionPlan, Hidden, visible_positions
 from situ.stages.detect.progress import DetectionProgress
 from situ.stages.detect.situation_events import DetectionCounts
-from situ.stages.detect.step import PolicyReader, States, step
+from situ.stages.detect.step import PolicyReader, States, read_messages, step
 from situ.stages.interpret import Interpretation
 from situ.stages.interpret_out import ConvertedDeliveries
 from situ.stages.pending_deliveries import PendingDeliveries, ReadyDeliveries
@@ -429,22 +429,17 @@ class _Work:
         """Work what is gathered, and decide what can be at that time."""
         some, counts = self._portions.taken(), self._portions.counts
         self.clock = max(self.clock, clock)
-        read = self._detecting.observing.messages(
-            [each.body for each in some],
-            [position(each.seq, 0) for each in some],
-            [each.headers.get(CLIENT, "") for each in some],
-        )
-        shown = self._reading.messages(some) if self._reading is not None else None
+        read = read_messages(self._detecting, self._reading, some)
         done = step(
             self._detecting,
             self._progress,
             self._states,
             read.observed,
-            read.seen if shown is None else shown.seen,
+            read.seen,
             self.clock,
             self._knowledge,
             self._instances,
-            NOTHING_HIDDEN if shown is None else shown.hidden,
+            read.hidden,
             self._held if counts else (),
         )
         self._progress, self._states = done.progress, done.states
@@ -452,7 +447,7 @@ class _Work:
             self._found.setdefault(each.situation.id, _Found(each)).take(each, counts=counts)
         if counts:
             self._tally.take_observed(done.observed)
-            self._look(done.observed, NOTHING_HIDDEN if shown is None else shown.hidden)
+            self._look(done.observed, read.hidden)
             self._tally.take_enriched(done.enriched)
             self._tally.take_late(done.late)
             self._tally.take_told(done.told)

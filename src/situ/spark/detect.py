@@ -34,7 +34,7 @@ from situ.spark.state_store import BucketStep, KernelStateStore, name_of
 from situ.spark.storage.state_folder import StateFolder
 from situ.stages.detect.detection_plan import NOTHING_HIDDEN, DetectionPlan, Hidden
 from situ.stages.detect.situation_events import DetectionCounts
-from situ.stages.detect.step import PolicyObservations, read_rows, readable, step_safely
+from situ.stages.detect.step import read_messages, read_rows, readable, step_safely
 from situ.stages.plan import Plan
 from situ.stages.root_log import upgrade_message
 
@@ -157,7 +157,7 @@ def enrich(
     for some in _portions(messages):
         now = [upgrade_message(each, plan.interpretation) for each in some]
         try:
-            read = _read(now, plan)
+            read = read_messages(detecting, plan.reading, now)
             batch, beside = for_buckets(
                 read.observed, detecting, worked.knowledge, reached, buckets, read.hidden, seen=read.seen
             )
@@ -175,17 +175,6 @@ def enrich(
         noticed.arrived = _latest(noticed.arrived, some, marked)
         yield batch
     yield for_driver(noticed)
-
-
-def _read(messages: Sequence[StoredMessage], plan: Plan) -> PolicyObservations:
-    """What messages of the log say, as far as policies see them."""
-    positions = (position(each.seq, 0) for each in messages)
-    clients = (each.headers.get(CLIENT, "") for each in messages)
-    read = plan.detecting.observing.messages([each.body for each in messages], positions, clients)
-    if plan.reading is None:
-        return PolicyObservations(observed=read.observed, seen=read.seen, hidden=NOTHING_HIDDEN)
-    shown = plan.reading.messages(messages)
-    return PolicyObservations(observed=read.observed, seen=shown.seen, hidden=shown.hidden)
 
 
 def _rows_of(message: StoredMessage) -> list[Row]:

@@ -213,6 +213,7 @@ def _call(external: ExternalValue, find: FindRow) -> Apply:
         python=python,
         fails=of is None,
         may_be_null=of is not None or function.result.optional,
+        lookup=isinstance(of, TableLookup),
     )
     return Apply(overload, tuple(keys), of.row if of is not None else function.result.type)
 

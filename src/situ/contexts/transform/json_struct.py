@@ -15,8 +15,9 @@ from msgspec import UNSET
 from situ.contexts.function_bodies import DATA
 from situ.contexts.transform.json_text import AS_IN_JSON, NoTextPlan, PlaceUse, SourceUsage
 from situ.event.data_reader import by_place, field_of, shape_of
+from situ.lang.expr.checker.coerce import NOTHING_THERE
 from situ.lang.expr.emit.python import Emitter, PythonFunction
-from situ.lang.expr.tree import Case, Coalesce, Each, ForEach, IsNull, Literal, MakeStruct, Node, Read, walk
+from situ.lang.expr.tree import Apply, Case, Coalesce, Each, ForEach, IsNull, Literal, MakeStruct, Node, Read, walk
 from situ.lang.types.json_codec import TYPE_KEY
 from situ.lang.types.model import INT, LONG, ListOf, Struct, Type, plain
 from situ.lang.types.table import Types
@@ -42,7 +43,7 @@ class StructPlan(SourceUsage):
         self._place(self.node, target)
         emitter = _StructEmitter(parameters, self)
         text = emitter.finite(self.node)
-        self.function = emitter.function(text)
+        self.function = emitter.over_one(text)
         self.call: Callable[..., msgspec.Struct] = self.function.call
         self.many: Callable[..., list[msgspec.Struct]] = emitter.over_rows(text).call
 
@@ -67,6 +68,8 @@ class StructPlan(SourceUsage):
                 if not isinstance(listed, ListOf):
                     raise NoTextPlan
                 self._place(body, listed.element)
+            case Apply(overload=overload) if overload is NOTHING_THERE:
+                pass  # it gives no value at all
             case _ if _has_structs(node.type):
                 raise NoTextPlan
 
@@ -78,10 +81,9 @@ class StructPlan(SourceUsage):
         in_order = [each for each in struct.attributes if each.name in given]
         if [each.name for each in in_order] != [name for name, _ in node.fields]:
             raise NoTextPlan
-        lacking = {each.name for each in struct.attributes if each.name not in given or given[each.name].nullable}
-        if any(each.name in lacking and not each.nullable for each in struct.attributes):
+        if any(each.name not in given and not each.nullable for each in struct.attributes):
             raise NoTextPlan
-        if not node.sparse and any(part.nullable for part in given.values()):
+        if not node.sparse and any(given[each.name].nullable and each.nullable for each in in_order):
             raise NoTextPlan
         for each in in_order:
             self._place(given[each.name], each.type)
@@ -100,14 +102,44 @@ class _StructEmitter(Emitter):
         super().__init__(parameters)
         self._plan = plan
         self._unset = self._bind(UNSET)
+        self._looked_up: dict[tuple[int, tuple[str, ...]], tuple[str, str]] = {}
+        """Names for rows of tables, and how they are found, by the function that finds them and the keys."""
+
+    def over_one(self, text: str) -> PythonFunction:
+        """The struct of one."""
+        return self.block(f"{self._found(4)}    return {text}\n")
 
     def over_rows(self, text: str) -> PythonFunction:
         """The same for each of a list of rows: calling a function costs as much as much of what it does."""
         data, made, add = self.names[DATA], self._temporary(), self._temporary()
         return self.block(
             f"    {made} = []\n    {add} = {made}.append\n"
-            f"    for {data} in {data}:\n        {data} = {data}.value\n        {add}({text})\n    return {made}\n"
+            f"    for {data} in {data}:\n        {data} = {data}.value\n"
+            f"{self._found(8)}        {add}({text})\n    return {made}\n"
         )
+
+    def _found(self, indent: int) -> str:
+        return "".join(f"{' ' * indent}{name} = {call}\n" for name, call in self._looked_up.values())
+
+    def _apply(self, node: Apply) -> str:
+        """What is looked up by keys that every event has is looked up first, and once: each column that is read of a
+        row asks for it again. Should that fail where it would not have been asked for, the slow way is taken."""
+        text = super()._apply(node)
+        if not node.overload.lookup or not all(_is_always_there(each) for each in node.args):
+            return text
+        key = (id(node.overload), tuple(self.value(each) for each in node.args))
+        name, _ = self._looked_up.setdefault(key, (f"t{self.temporaries + 1}", text))
+        self.temporaries += 1
+        return name
+
+    def _part(self, text: str) -> str:
+        """Functions of their own see what was looked up so far: later ones, which they do not ask for, need not be."""
+        names = [name for name, _ in self._looked_up.values()]
+        self.lambdas += names
+        try:
+            return super()._part(text)
+        finally:
+            del self.lambdas[len(self.lambdas) - len(names) :]
 
     def attribute(self, of: str, node: Read, place: int) -> str:
         struct = self._plan.struct_at(node, place)
@@ -128,19 +160,32 @@ class _StructEmitter(Emitter):
             return super()._struct(node)
         given = dict(node.fields)
         named = [(field_of(number), given.get(each.name)) for number, each in enumerate(struct.attributes)]
+        needed = {field_of(number) for number, each in enumerate(struct.attributes) if not each.nullable}
         if by_place(struct):
-            parts = [self._field(part) for _, part in named]
+            parts = [self._field(part, needed=field in needed) for field, part in named]
         else:
-            parts = [f"{field}={self._field(part)}" for field, part in named if part is not None]
+            parts = [
+                f"{field}={self._field(part, needed=field in needed)}" for field, part in named if part is not None
+            ]
         return f"{self._bind(shape_of(struct))}({', '.join(parts)})"
 
-    def _field(self, part: Node | None) -> str:
+    def _field(self, part: Node | None, *, needed: bool) -> str:
+        """``needed``: without a value there is no such struct, and the slow way says what there is then."""
         if part is None or (isinstance(part, Literal) and part.value is None):
-            return self._unset
+            return _NOTHING_THERE if needed else self._unset
         if not part.nullable:
             return self.finite(part)
         held = self._temporary()
-        return f"({self._unset} if ({held} := {self.finite(part)}) is None else {held})"
+        otherwise = _NOTHING_THERE if needed else self._unset
+        return f"({otherwise} if ({held} := {self.finite(part)}) is None else {held})"
+
+
+_NOTHING_THERE = "_fail('nothing there')"
+
+
+def _is_always_there(node: Node) -> bool:
+    """Whether it is read of the data, and never null."""
+    return isinstance(node, Read) and node.variable == DATA and not node.nullable
 
 
 def _check(need: PlaceUse) -> None:

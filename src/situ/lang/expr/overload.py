@@ -83,7 +83,8 @@ class Overload(msgspec.Struct, frozen=True, kw_only=True):
     ``parameters`` name primitives, ``decimal`` (of any size), ``list`` and ``points``. ``constants`` are the places
     whose argument must be a literal. ``optional`` counts trailing parameters that may be left out. ``inexact`` marks
     functions whose last digit depends on the engine's mathematics. ``checks_result``: the Spark text gives NaN or an
-    infinity where the function fails. ``refuses`` says what is wrong with the constants, or nothing.
+    infinity where the function fails. ``refuses`` says what is wrong with the constants, or nothing. ``lookup``: it
+    finds the row of a table, which for one event is the same however often it is asked for.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Overload(msgspec.Struct, frozen=True, kw_only=True):
     unit: UnitRule = UnitRule.NONE
     inexact: bool = False
     checks_result: bool = False
+    lookup: bool = False
     refuses: Callable[[Sequence[Any]], str] | None = None
 
     @property

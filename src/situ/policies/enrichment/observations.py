@@ -9,9 +9,9 @@ from __future__ import annotations
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import chain, islice, repeat
+from itertools import islice, repeat
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -20,9 +20,10 @@ import numpy as np
 import pyarrow as pa
 
 from situ.event.instants import microseconds, read_instant
-from situ.event.message import join_lines, split_lines
+from situ.event.message import CLIENT, StoredMessage, join_lines, position, split_lines
 from situ.event.row import Row
 from situ.lang.expr.emit.vectors import Array, Bools, below, column, either, is_json
+from situ.lang.tags import TagSet
 from situ.lang.types.model import BOOLEAN, DOUBLE, DURATION, INT, LONG, RESERVED_PREFIX, STRING, TIMESTAMP, Type, plain
 from situ.lang.types.scalars import read_timestamp
 from situ.lang.types.table import BINDINGS, Types
@@ -216,29 +217,51 @@ CHUNK = 8192
 """Events that are read at a time: few enough for the processor's cache."""
 
 
-class _Line(msgspec.Struct, gc=False):
+class LogLine(msgspec.Struct, gc=False):
+    """What of a line of the log is enough to observe, and to decide who sees it while its epoch is the one in force."""
+
     id: str
     source: str
     type: str
     time: str
     data: msgspec.Raw
     siturecv: str = ""
-    # Where it is in the log, which its text does not say; no attribute of an event can have this name.
-    pos: int = msgspec.field(default=0, name="its pos")
-    own: bool = msgspec.field(default=False, name="its own")
+    situtags: int = 0
+    situepoch: int = 0
+    situbits: str = ""
+    situparts: str = ""
 
 
-_MESSAGE = msgspec.json.Decoder(list[_Line]).decode
-_LINE = msgspec.json.Decoder(_Line).decode
+_MESSAGE = msgspec.json.Decoder(list[LogLine]).decode
+_LINE = msgspec.json.Decoder(LogLine).decode
+
+
+class EventSight(Protocol):
+    """Says what those see of the log who do not see all of it."""
+
+    @property
+    def readers(self) -> Sequence[TagSet]: ...
+
+    def visible(
+        self, message: StoredMessage, lines: Sequence[LogLine], places: Sequence[int]
+    ) -> Sequence[Bools | bool]:
+        """For each reader, which of these lines it sees, that are at these places of a message; or that it sees all of
+        them, or none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservationBatch:
-    """What events said, a batch for each push source; how far these are; and how many said nothing readable."""
+    """What events said, a batch for each push source; how far these are; and how many said nothing readable.
+
+    Where somebody sees only a part: how far push sources are for each reader, and the positions of what it does not
+    see; ``seen`` is empty then.
+    """
 
     observed: tuple[PushObservations, ...] = ()
     seen: Mapping[str, SourceTimes]
     unreadable: int = 0
+    seen_by: Mapping[TagSet, Mapping[str, SourceTimes]] = field(default_factory=dict)
+    hidden: Mapping[TagSet, Array] = field(default_factory=dict)
 
 
 class LogEvent(NamedTuple):
@@ -259,7 +282,7 @@ class _Events:
     times: Array
     received: Array
     data: Sequence[JsonText]
-    positions: Sequence[int]
+    positions: Sequence[int] | Array
     own: Bools | None
     """Which of them policies published; None: none of them."""
 
@@ -299,12 +322,22 @@ class ObservationDecoder:
     ) -> ObservationBatch:
         """What these messages of the root log say; ``firsts`` are the positions of their first events, if known,
         ``clients`` who published them."""
-        lost = _Lost()
-        placed = (
-            _placed(_lines_of(body, lost), first, own=client in self._policies)
-            for body, first, client in zip(bodies, firsts, clients, strict=False)
-        )
-        return self._lines(chain.from_iterable(placed), lost)
+        gathered = _Gathered(())
+        for body, first, client in zip(bodies, firsts, clients, strict=False):
+            gathered.add(*_lines_of(body, gathered), first, client in self._policies, ())
+            self._take(gathered, CHUNK)
+        return self._all_of(gathered)
+
+    def log(self, messages: Iterable[StoredMessage], sight: EventSight | None = None) -> ObservationBatch:
+        """What these messages of the root log say, and who sees what of it: each is read once."""
+        gathered = _Gathered(sight.readers if sight is not None else ())
+        for each in messages:
+            lines, places = _lines_of(each.body, gathered)
+            shown = sight.visible(each, lines, places) if sight is not None and lines else ()
+            own = each.headers.get(CLIENT, "") in self._policies
+            gathered.add(lines, places, position(each.seq), own, shown)
+            self._take(gathered, CHUNK)
+        return self._all_of(gathered)
 
     def lines(self, lines: Iterable[bytes]) -> ObservationBatch:
         """What these lines of it say."""
@@ -312,34 +345,36 @@ class ObservationDecoder:
 
     def rows(self, rows: Iterable[Row]) -> ObservationBatch:
         """What these events say."""
-        heard = (
-            (group, _of_rows(some, self._policies)) for chunk in _chunks(rows) for group, some in self._heard(chunk)
-        )
-        return self._told(heard, _Lost())
+        gathered = _Gathered(())
+        for chunk in _chunks(rows):
+            for group in self._groups:
+                some = [row for row in chunk if row.type in group.types]
+                if some:
+                    gathered.tell(group, _of_rows(some, self._policies), ())
+        return self._all_of(gathered)
 
-    def _lines(self, lines: Iterable[_Line], lost: _Lost) -> ObservationBatch:
-        heard = ((group, _of_lines(some)) for chunk in _chunks(lines) for group, some in self._heard(chunk))
-        return self._told(heard, lost)
-
-    def _heard(self, events: list[_Event]) -> Iterator[tuple[_Group, list[_Event]]]:
-        """For each type that is listened to, the events of it."""
+    def _take(self, gathered: _Gathered, least: int) -> None:
+        """Make columns of what is gathered, if it is so much."""
+        lines = gathered.lines
+        if len(lines) < least or not lines:
+            return
+        positions, own, shown = gathered.columns()
+        types = {line.type for line in lines}
         for group in self._groups:
-            types = group.types
-            some = [event for event in events if event.type in types]
-            if some:
-                yield group, some
+            if types <= group.types:
+                gathered.tell(group, _of_lines(lines, positions, own), shown)
+            elif places := [place for place, line in enumerate(lines) if line.type in group.types]:
+                some = [lines[place] for place in places]
+                events = _of_lines(some, positions[places], None if own is None else own[places])
+                gathered.tell(group, events, [mask[places] for mask in shown])
+        if any(not mask.all() for mask in shown):
+            listened = np.fromiter((line.type in self.types for line in lines), np.bool_, len(lines))
+            gathered.hide(positions, [~mask & listened for mask in shown])
+        gathered.clear()
 
-    def _told(self, parts: Iterable[tuple[_Group, _Events]], lost: _Lost) -> ObservationBatch:
-        batches: dict[str, list[pa.RecordBatch]] = defaultdict(list)
-        seen: dict[str, SourceTimes] = {}
-        for group, events in parts:
-            read = group.columns.read(events.data)
-            lost.count += 0 if read.unreadable is None else int(read.unreadable.sum())
-            seen = merge_source_times(seen, group.seen(events.times, events.received, events.own, read))
-            for told in group.told:
-                batch = told.batch(events, read)
-                if batch.num_rows:
-                    batches[told.push.name].append(batch)
+    def _all_of(self, gathered: _Gathered) -> ObservationBatch:
+        self._take(gathered, 0)
+        batches, readers = gathered.batches, gathered.readers
         observed = [
             PushObservations(
                 concept=told.push.concept, attribute=told.push.attribute, rows=_one(batches[told.push.name])
@@ -348,43 +383,92 @@ class ObservationDecoder:
             for told in group.told
             if told.push.name in batches
         ]
-        return ObservationBatch(observed=tuple(observed), seen=seen, unreadable=lost.count)
+        hidden = zip(readers, gathered.hidden, strict=True)
+        return ObservationBatch(
+            observed=tuple(observed),
+            seen=gathered.seen[0] if not readers else {},
+            unreadable=gathered.lost,
+            seen_by=dict(zip(readers, gathered.seen, strict=True)) if readers else {},
+            hidden={reader: np.concatenate(positions) for reader, positions in hidden if positions},
+        )
 
 
-_Event = TypeVar("_Event", Row, _Line)
 _T = TypeVar("_T")
 
 
-@dataclass(slots=True)
-class _Lost:
-    """How many events could not be read."""
+class _Gathered:
+    """Lines of messages that wait until there are so many that columns of them are worth it, and what was made of
+    those before."""
 
-    count: int = 0
+    def __init__(self, readers: Sequence[TagSet]) -> None:
+        self.readers = readers
+        self.batches: dict[str, list[pa.RecordBatch]] = defaultdict(list)
+        self.seen: list[dict[str, SourceTimes]] = [{} for _ in readers or (None,)]
+        """For each reader; without any, for all."""
+        self.hidden: list[list[Array]] = [[] for _ in readers]
+        self.lost = 0
+        """Events that could not be read."""
+        self.clear()
+
+    def clear(self) -> None:
+        self.lines: list[LogLine] = []
+        self._positions: list[Array] = []
+        self._own: list[tuple[int, bool]] = []
+        self._shown: list[list[Bools]] = [[] for _ in self.readers]
+
+    def add(
+        self, lines: list[LogLine], places: Sequence[int], first: int, own: bool, shown: Sequence[Bools | bool]
+    ) -> None:
+        """The lines of a message, which are at these places of it; ``own``: a policy published it."""
+        count = len(lines)
+        if not count:
+            return
+        self.lines += lines
+        self._positions.append(first + np.asarray(places, np.int64) if first else np.zeros(count, np.int64))
+        self._own.append((count, own))
+        for masks, each in zip(self._shown, shown, strict=True):
+            masks.append(np.full(count, each) if isinstance(each, bool) else each)
+
+    def columns(self) -> tuple[Array, Bools | None, list[Bools]]:
+        """Positions, which are events of policies, and for each reader which it sees."""
+        own = None
+        if any(each for _, each in self._own):
+            own = np.repeat([each for _, each in self._own], [count for count, _ in self._own])
+        return np.concatenate(self._positions), own, [np.concatenate(masks) for masks in self._shown]
+
+    def tell(self, group: _Group, events: _Events, shown: Sequence[Bools]) -> None:
+        read = group.columns.read(events.data)
+        self.lost += 0 if read.unreadable is None else int(read.unreadable.sum())
+        for place, among in enumerate(shown or (None,)):
+            if among is not None and among.all():
+                among = None
+            seen = group.seen(events.times, events.received, events.own, read, among)
+            self.seen[place] = merge_source_times(self.seen[place], seen)
+        for told in group.told:
+            batch = told.batch(events, read)
+            if batch.num_rows:
+                self.batches[told.push.name].append(batch)
+
+    def hide(self, positions: Array, hidden: Sequence[Bools]) -> None:
+        for found, mask in zip(self.hidden, hidden, strict=True):
+            if mask.any():
+                found.append(positions[mask])
 
 
-def _lines_of(body: bytes, lost: _Lost) -> list[_Line]:
+def _lines_of(body: bytes, gathered: _Gathered) -> tuple[list[LogLine], Sequence[int]]:
+    """The lines of a message, and their places in it."""
     try:
-        return _MESSAGE(body)
+        found = _MESSAGE(body)
+        return found, range(len(found))
     except msgspec.DecodeError:
-        return list(_one_by_one(split_lines(body), lost))
-
-
-def _placed(lines: list[_Line], first: int, *, own: bool) -> list[_Line]:
-    if first:
-        for pos, line in enumerate(lines, first):
-            line.pos = pos
-    if own:
-        for line in lines:
-            line.own = True
-    return lines
-
-
-def _one_by_one(lines: Iterable[bytes], lost: _Lost) -> Iterator[_Line]:
-    for line in lines:
+        lines, places = [], []
+    for place, line in enumerate(split_lines(body)):
         try:
-            yield _LINE(line)
+            lines.append(_LINE(line))
+            places.append(place)
         except msgspec.DecodeError:
-            lost.count += 1
+            gathered.lost += 1
+    return lines, places
 
 
 def _chunks(events: Iterable[_T]) -> Iterator[list[_T]]:
@@ -397,15 +481,15 @@ def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
-def _of_lines(lines: Sequence[_Line]) -> _Events:
+def _of_lines(lines: Sequence[LogLine], positions: Array, own: Bools | None) -> _Events:
     return _Events(
         [line.id for line in lines],
         [line.source for line in lines],
         instant_column([line.time for line in lines]).to_numpy(),
         instant_column([line.siturecv or line.time for line in lines]).to_numpy(),
         [line.data for line in lines],
-        [line.pos for line in lines],
-        _some([line.own for line in lines]),
+        positions,
+        own,
     )
 
 
@@ -447,19 +531,25 @@ class _Group:
         self._reserved = event.startswith(RESERVED_PREFIX)
 
     def seen(
-        self, times: Array, received: Array, own: Bools | None, read: DecodedColumns | None
+        self,
+        times: Array,
+        received: Array,
+        own: Bools | None,
+        read: DecodedColumns | None,
+        among: Bools | None = None,
     ) -> dict[str, SourceTimes]:
-        """How far its push sources are by these events, those of policies apart from those of others.
+        """How far its push sources are by these events, those of policies apart from those of others; by those
+        ``among`` them, if only some count.
 
         ``read`` is what these say themselves; it is needed where that says when it was.
         """
         found: dict[str, SourceTimes] = {}
-        of_events = self._seen(times, received, own)
+        of_events = self._seen(*_only(times, received, own, among))
         for told in self.told:
             others, policies = of_events
             if told.push.time:
                 assert read is not None
-                others, policies = self._seen(*told.clocks(read, received, own))
+                others, policies = self._seen(*told.clocks(read, received, own, among))
             if others is not None:
                 found[told.push.name] = others
             if policies is not None:
@@ -507,13 +597,23 @@ class _Told:
             arrays = [array.take(places) for array in arrays]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def clocks(self, read: DecodedColumns, received: Array, own: Bools | None) -> tuple[Array, Array, Bools | None]:
+    def clocks(
+        self, read: DecodedColumns, received: Array, own: Bools | None, among: Bools | None
+    ) -> tuple[Array, Array, Bools | None]:
         """When events say that it was, when they were received, and whose they are, of those that say it."""
         there = read.present[self.push.time]
         times = read.columns[self.push.time]
         if there is None:
-            return times.to_numpy(), received, own
+            return _only(times.to_numpy(), received, own, among)
+        if among is not None:
+            there = there & among
         return times.filter(pa.array(there)).to_numpy(), received[there], None if own is None else own[there]
+
+
+def _only(times: Array, received: Array, own: Bools | None, among: Bools | None) -> tuple[Array, Array, Bools | None]:
+    if among is None:
+        return times, received, own
+    return times[among], received[among], None if own is None else own[among]
 
 
 def _absent(present: Bools | None) -> Bools | None:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from situ.event.lines import decode_line, stored_lines
-from situ.event.message import CLIENT, RECEIVED, StoredMessage, position
+from situ.event.message import CLIENT, RECEIVED, StoredMessage
 from situ.lang.records import replace
 from situ.policies import lifecycle
 from situ.policies.enrichment.instances import InstanceColumns
@@ -23,9 +23,9 @@ from situ.policies.kernel.state import KernelState
 from situ.policies.lifecycle import SituationTransition
 from situ.policies.model import Detection, InstancesByConcept, PolicyStart, PolicyStarts
 from situ.policies.watermark import SourceTimes
-from situ.stages.detect.detection_plan import NOTHING_HIDDEN, DetectionPlan
+from situ.stages.detect.detection_plan import DetectionPlan
 from situ.stages.detect.progress import DetectionProgress
-from situ.stages.detect.step import PolicyReader
+from situ.stages.detect.step import PolicyReader, read_messages
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Messages of the log in portions, as an engine would have got them. The clock is that of the log, which says when each
@@ -214,18 +214,12 @@ class Backfill:
     def _step(self, clock: int, *, last: bool = False) -> None:
         detecting, (bucket, buckets) = self._detecting, self._place
         some = self._portions.taken()
-        read = detecting.observing.messages(
-            [each.body for each in some],
-            [position(each.seq, 0) for each in some],
-            [each.headers.get(CLIENT, "") for each in some],
-        )
-        shown = self._reading.messages(some) if self._reading is not None else None
-        progress = self._progress.heard(read.seen if shown is None else shown.seen)
+        read = read_messages(detecting, self._reading, some)
+        progress = self._progress.heard(read.seen)
         watermarks = self._held(progress, progress.watermarks(detecting, clock), last=last)
         self._knowledge.take(self._instances)
         enriched = detecting.enrichment.run(read.observed, self._knowledge)
-        hidden = NOTHING_HIDDEN if shown is None else shown.hidden
-        part = detecting.parts(enriched.rows, buckets, hidden)[bucket]
+        part = detecting.parts(enriched.rows, buckets, read.hidden)[bucket]
         for name in detecting.watches:
             kernel = detecting.kernel(name, bucket, buckets)
             state = self._states[name] if name in self._states else kernel.start()

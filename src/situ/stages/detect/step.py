@@ -6,27 +6,25 @@ becomes of situations; `step_safely` and `detections_safely` leave out what make
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeVar
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from situ.event.failures import StageFailure, failure_of, is_of_event, largest_working
-from situ.event.instants import microseconds, read_instant
 from situ.event.lines import decode_line, read_stamp, stored_lines
-from situ.event.message import CLIENT, STAMP, StoredMessage, position, split_lines
+from situ.event.message import STAMP, StoredMessage, position
 from situ.event.row import Row
+from situ.lang.expr.emit.vectors import Bools
 from situ.lang.records import replace
 from situ.lang.tags import TagSet
-from situ.lang.types.scalars import read_timestamp
 from situ.policies.enrichment.enrich import EnrichedRows, PushObservations
 from situ.policies.enrichment.instances import InstanceColumns
-from situ.policies.enrichment.observations import LogEvent
+from situ.policies.enrichment.observations import LogEvent, LogLine
 from situ.policies.kernel.detections import DetectionBatch, detections_of, schema_of
 from situ.policies.kernel.kernel import Kernel
 from situ.policies.kernel.state import KernelState
@@ -35,6 +33,7 @@ from situ.policies.model import Detection, InstancesByConcept
 from situ.policies.plan import Leaf
 from situ.policies.watermark import SourceTimes
 from situ.routing.visibility import VisibilityKey
+from situ.scopes.stamp_codec import stamps_in
 from situ.stages.detect.detection_plan import NOTHING_HIDDEN, DetectionPlan, Hidden, partial_source_key, visible_rows
 from situ.stages.detect.progress import Arrived, DetectionProgress, last_of
 from situ.stages.visibility import EventVisibility
@@ -46,22 +45,6 @@ from situ.stages.visibility import EventVisibility
 # Without scopes there is nothing of this.
 
 _MOST_REMEMBERED = 10_000
-
-
-class _LogLine(msgspec.Struct, gc=False):
-    """What of a line of the log is enough to decide, as long as its epoch is the one in force."""
-
-    type: str
-    time: str
-    data: msgspec.Raw
-    siturecv: str = ""
-    situtags: int = 0
-    situepoch: int = 0
-    situbits: str = ""
-    situparts: str = ""
-
-
-_decode = msgspec.json.Decoder(_LogLine).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,37 +91,48 @@ class PolicyReader:
             ]
         )
 
-    def messages(self, messages: Iterable[StoredMessage]) -> VisibleEvents:
-        """What they see of these messages of the log, in the terms of now."""
-        return self._shown([event for message in messages for event in self._events(message)])
+    @property
+    def readers(self) -> Sequence[TagSet]:
+        """What policies read as."""
+        return self._reads
 
-    def _events(self, message: StoredMessage) -> Iterator[_LogEvent]:
-        common = self._common(message)
-        for place, line in enumerate(split_lines(message.body) if common is not None else stored_lines(message)):
-            try:
-                read = _decode(line)
-            except msgspec.DecodeError:
-                continue  # nobody else can read it
-            if read.type not in self._listened:
-                continue
-            pos = position(message.seq, place)
-            look = common or self._look(read, line, pos)
-            own = self._observing.is_own(message.headers.get(CLIENT, ""))
-            heard = LogEvent(_instant(read.time), _instant(read.siturecv or read.time), own, read.data)
-            yield _LogEvent(pos, read.type, heard, look)
+    def visible(
+        self, message: StoredMessage, lines: Sequence[LogLine], places: Sequence[int]
+    ) -> Sequence[Bools | bool]:
+        """For each reader, which of these lines it sees, that are at these places of a message; or that it sees all of
+        them, or none. What no policy listens to is not looked at."""
+        stamp = message.headers.get(STAMP)
+        if stamp:
+            tags, epoch, bits = read_stamp(stamp)
+            if epoch == self._seeing.epoch:
+                look = (tags, epoch, bits, bits, "")
+                return [self._sees(look, reads) for reads in self._reads]
+        stamps = [(line.situtags, line.situepoch, line.situbits, line.situparts) for line in lines]
+        if stamp or any(epoch != self._seeing.epoch for _, epoch, _, _ in set(stamps)):
+            return self._visible_by_rows(message, lines, places)
+        looks = {each: _look_of(*each) for each in set(stamps)}
+        shown: list[Bools | bool] = []
+        for reads in self._reads:
+            sees = {each: self._sees(look, reads) for each, look in looks.items()}
+            first, *others = set(sees.values())
+            shown.append(np.fromiter(map(sees.__getitem__, stamps), np.bool_, len(stamps)) if others else first)
+        return shown
 
-    def _common(self, message: StoredMessage) -> VisibilityKey | None:
-        """What all events of a message look like, if it says so and that is enough to decide."""
-        if not (said := message.headers.get(STAMP)):
-            return None
-        tags, epoch, bits = read_stamp(said)
-        return (tags, epoch, bits, bits, "") if epoch == self._seeing.epoch else None
-
-    def _look(self, read: _LogLine, line: bytes, pos: int) -> VisibilityKey:
-        if read.situepoch != self._seeing.epoch:
-            return self._seeing.look(decode_line(line, pos=pos))
-        bits = int(read.situbits, 16) if read.situbits else 0
-        return read.situtags, read.situepoch, bits, bits, read.situparts
+    def _visible_by_rows(
+        self, message: StoredMessage, lines: Sequence[LogLine], places: Sequence[int]
+    ) -> Sequence[Bools | bool]:
+        """What was stamped in an epoch that is over: filters that are new since then ask the event itself."""
+        stored, listened = stored_lines(message), self._listened
+        looks = [
+            self._seeing.look(decode_line(stored[place], pos=position(message.seq, place)))
+            if line.type in listened
+            else None
+            for line, place in zip(lines, places, strict=True)
+        ]
+        return [
+            np.fromiter((look is None or self._sees(look, reads) for look in looks), np.bool_, len(looks))
+            for reads in self._reads
+        ]
 
     def _shown(self, events: list[_LogEvent]) -> VisibleEvents:
         hidden: dict[TagSet, np.ndarray[tuple[int], np.dtype[np.int64]]] = {}
@@ -165,9 +159,9 @@ class PolicyReader:
         return found
 
 
-def _instant(text: str) -> int:
-    found = read_instant(text)
-    return microseconds(read_timestamp(text)) if found is None else found
+def _look_of(tags: int, epoch: int, said: str, parts: str) -> VisibilityKey:
+    bits = int(said, 16) if said else 0
+    return tags, epoch, bits, bits, stamps_in(parts)
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -401,6 +395,21 @@ def read_rows(detecting: DetectionPlan, reading: PolicyReader | None, rows: Sequ
         return PolicyObservations(observed=read.observed, seen=read.seen, hidden=NOTHING_HIDDEN)
     shown = reading.rows(rows)
     return PolicyObservations(observed=read.observed, seen=shown.seen, hidden=shown.hidden)
+
+
+def read_messages(
+    detecting: DetectionPlan, reading: PolicyReader | None, messages: Iterable[StoredMessage]
+) -> PolicyObservations:
+    """What messages of the log say, which are in the terms of now, as far as policies see them."""
+    read = detecting.observing.log(messages, reading)
+    if reading is None:
+        return PolicyObservations(observed=read.observed, seen=read.seen, hidden=NOTHING_HIDDEN)
+    seen = {
+        partial_source_key(push, reads): latest
+        for reads, sources in read.seen_by.items()
+        for push, latest in sources.items()
+    }
+    return PolicyObservations(observed=read.observed, seen=seen, hidden=read.hidden)
 
 
 def readable(
