@@ -24,7 +24,6 @@ from situ.policies.model import InstancesByConcept, Policy
 from situ.policies.watermark import merge_source_times, source_times_of
 from situ.settings.model import Defaults
 from situ.spark.checkpoint import Offset
-from situ.spark.detect import BUCKETS as SCHEMA
 from situ.spark.detect import (
     DRIVER,
     BatchShare,
@@ -35,6 +34,7 @@ from situ.spark.detect import (
     for_driver,
     work,
 )
+from situ.spark.frames import BUCKETS as SCHEMA
 from situ.spark.storage.state_folder import open_folder
 from situ.stages.detect.detection_plan import DetectionPlan
 

@@ -130,7 +130,7 @@ ELSEWHERE = {
     "situ.spark.detect:detections_in": "is a part of _batch",
     "situ.spark.detect:stream_of": "is a part of work",
     "situ.spark.detect:for_buckets": "is a part of enrich, which isolates what fails there",
-    "situ.spark.detect:enriching": "makes the function that enrich_part is called by",
+    "situ.spark.detect:read_enriched": "is what read of the source does",
     "situ.spark.dispatch:dispatching": "makes the function that dispatch_part is called by",
     "situ.spark.source:present": "is a part of latestOffset",
     "situ.spark.source:taken_of": "likewise",

@@ -21,7 +21,8 @@ from situ.event.instants import instant_at
 from situ.event.subjects import BusNames
 from situ.policies.watermark import SourceTimes
 from situ.spark.checkpoint import Offset
-from situ.spark.detect import BUCKETS, row_of, stream_of
+from situ.spark.detect import row_of, stream_of
+from situ.spark.frames import BUCKETS
 from situ.spark.plans import known_instances, load_plan
 from situ.spark.state_store import KernelStateStore, name_of
 from situ.spark.storage.state_folder import StateFolder

@@ -29,6 +29,8 @@ from situ.policies.model import Detection, InstancesByConcept
 from situ.policies.watermark import SourceTimes, merge_source_times
 from situ.spark import frames
 from situ.spark.checkpoint import Offset
+from situ.spark.frames import BUCKETS, ENRICHED
+from situ.spark.partitions import LogPartition
 from situ.spark.plans import known_instances, load_plan
 from situ.spark.state_store import BucketStep, KernelStateStore, name_of
 from situ.spark.storage.state_folder import StateFolder
@@ -39,23 +41,12 @@ from situ.stages.plan import Plan
 from situ.stages.root_log import upgrade_message
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# Stage enrich. A bucket gets the rows it needs as bytes, however many they are: one row for Spark to move. What a task
-# saw of push sources, and what came too late, goes to the driver in rows of no bucket.
+# Stage enrich, in the tasks that read the log: a message is decoded once, into the columns that policies look at, and
+# only rows of leaves leave the task. A bucket gets those it needs as bytes, however many they are: one row for Spark to
+# move. What a task saw of push sources, and what came too late, goes to the driver in rows of no bucket.
 
 DRIVER = -1
 """The bucket of what is for the driver."""
-BUCKETS = pa.schema([("bucket", pa.int32()), ("blob", pa.binary())])
-ENRICHED = pa.schema(
-    [
-        *BUCKETS,
-        ("events", pa.int64()),
-        ("late", pa.int64()),
-        ("enrich_ms", pa.float64()),
-        ("watermark", pa.timestamp("us", "UTC")),
-        ("state_bytes", pa.int64()),
-    ]
-)
-"""Of what leaves the stage: with what Spark shows of it, in the rows for the driver."""
 MANY = 1000
 """Messages that are enriched together."""
 
@@ -69,6 +60,7 @@ class EnrichmentNotes(msgspec.Struct):
         self.late.update(other.late)
         self.tally.add(other.tally)
         self.failed.update(other.failed)
+        self.read += other.read
 
     seen: dict[str, SourceTimes] = {}
     late: dict[int, list[str]] = {}
@@ -78,6 +70,8 @@ class EnrichmentNotes(msgspec.Struct):
     """Positions of events that nothing can be made of."""
     arrived: dict[str, tuple[int, int]] = {}
     """Of policies that something is expected of: the last event of each that came, by incarnation and number."""
+    read: int = 0
+    """Events of the log."""
 
 
 @dataclass(slots=True)
@@ -94,16 +88,12 @@ class _EnrichedPart:
 _worked: dict[int, _EnrichedPart] = {}
 
 
-def enriching(address: Address, buckets: int) -> frames.Mapped:
-    """The function that Spark maps over the rows of the root log, in every batch."""
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        began = time.perf_counter()
-        note, number, _ = frames.batch_of_task()
-        for batch in enrich_part(address, note, number, frames.messages_of(batches), buckets):
-            yield _shown(batch, note, number, began)
-
-    return run
+def read_enriched(address: Address, part: LogPartition) -> Iterator[pa.RecordBatch]:
+    """What the source of detection gives of one part of a batch."""
+    began = time.perf_counter()
+    note, number, _ = frames.batch_of_task()
+    for batch in enrich_part(address, note, number, part.messages(address)):
+        yield _shown(batch, note, number, began)
 
 
 def _shown(batch: pa.RecordBatch, note: frames.BatchNote, number: int, began: float) -> pa.RecordBatch:
@@ -112,6 +102,7 @@ def _shown(batch: pa.RecordBatch, note: frames.BatchNote, number: int, began: fl
     if count == 1 and batch.column(0)[0].as_py() == DRIVER:
         noticed = msgspec.msgpack.decode(batch.column(1)[0].as_py(), type=EnrichmentNotes)
         shown = {
+            "read": noticed.read,
             "events": sum(noticed.tally.events.values()),
             "late": len(noticed.late),
             "enrich_ms": round(1000 * (time.perf_counter() - began), 3),
@@ -123,16 +114,16 @@ def _shown(batch: pa.RecordBatch, note: frames.BatchNote, number: int, began: fl
 
 
 def enrich_part(
-    address: Address, note: frames.BatchNote, number: int, messages: Iterable[StoredMessage], buckets: int
+    address: Address, note: frames.BatchNote, number: int, messages: Iterable[StoredMessage]
 ) -> Iterator[pa.RecordBatch]:
     """The rows that one part of a batch makes of its messages."""
     if not number:
-        yield every_bucket(buckets)
+        yield every_bucket(note.buckets)
     plan = load_plan(address, note.end.version)
     if note.end.seq <= note.begin.seq or plan.detecting.is_empty:
         return
     instances = known_instances(plan, address, note.end.tables)
-    yield from enrich(messages, plan, instances, note.reached, buckets, note.expected)
+    yield from enrich(messages, plan, instances, note.reached, note.buckets, note.expected)
 
 
 def enrich(
@@ -173,6 +164,7 @@ def enrich(
             beside.failed.update(failed)
         noticed.add(beside)
         noticed.arrived = _latest(noticed.arrived, some, marked)
+        noticed.read += sum(int(each.headers.get(COUNT, "1")) for each in some)
         yield batch
     yield for_driver(noticed)
 

@@ -37,20 +37,17 @@ from situ.settings import Settings
 from situ.spark.backfill import fill, pasts_of
 from situ.spark.checkpoint import Offset, check_offsets, last_batch, read_offset
 from situ.spark.detect import (
-    BUCKETS,
     DRIVER,
-    ENRICHED,
     BatchShare,
     BucketDetections,
     EnrichmentNotes,
     detecting_in,
     detections_in,
     enrich_part,
-    enriching,
     remembered_at,
 )
 from situ.spark.dispatch import DispatchTask, publish
-from situ.spark.frames import BatchNote
+from situ.spark.frames import BUCKETS, BatchNote
 from situ.spark.plans import DETECT, current_version, known_instances, load_plan
 from situ.spark.session import Query
 from situ.spark.source import DetectSource
@@ -233,9 +230,9 @@ class SparkDetection:
     def _begin(self) -> StreamingQuery:
         assert self._session is not None
         log = self._session.readStream.format(DetectSource.name()).options(**self._options()).load()
-        stages = enriching(self._for_tasks, self._buckets)
-        enriched = log.mapInArrow(stages, from_arrow_schema(ENRICHED)).observe(
+        enriched = log.observe(
             QUERY,
+            f.sum("read").alias("read"),
             f.sum("events").alias("events"),
             f.sum("late").alias("late"),
             f.sum("enrich_ms").alias("enrich_ms"),
@@ -296,6 +293,7 @@ class SparkDetection:
             expected=tuple(before.marks),
             watermark=min(watermarks.values(), default=None),
             state_bytes=self._size,
+            buckets=self._buckets,
         )
         share = BatchShare(
             address=self._address if frame is None else self._for_tasks,
@@ -374,7 +372,7 @@ class SparkDetection:
     def _worked_here(self, note: BatchNote, share: BatchShare) -> Iterator[tuple[int, bytes]]:
         log, begin, end = BusNames(self._address.zone).root_stream, note.begin.seq, note.end.seq
         messages = shared_bus(self._address).read(log, begin + 1, end) if end > begin else ()
-        rows = enrich_part(self._address, note, 0, messages, self._buckets)
+        rows = enrich_part(self._address, note, 0, messages)
         for batch in detecting_in(share)(rows):
             yield from zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
 

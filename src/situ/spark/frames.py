@@ -43,6 +43,8 @@ class BatchNote(msgspec.Struct, frozen=True, kw_only=True):
     """That of the policy which is furthest behind, in microseconds."""
     state_bytes: int = 0
     """Of what kernels remember, where the batch begins."""
+    buckets: int = 1
+    """Among which the batch divides what is for policies."""
 
     def tell(self, context: Any) -> None:
         """Have the jobs that this thread starts from here on know it."""
@@ -188,7 +190,19 @@ EVENTS = pa.schema(
     ]
 )
 LOG = pa.schema([("pos", pa.int64()), ("line", pa.binary())])
-_SCHEMAS = {"rows": ROWS, "events": EVENTS, "log": LOG, "counts": COUNTS}
+BUCKETS = pa.schema([("bucket", pa.int32()), ("blob", pa.binary())])
+"""Rows of leaves as detection moves them: as bytes, however many they are, for the bucket that works them."""
+ENRICHED = pa.schema(
+    [
+        *BUCKETS,
+        *((name, pa.int64()) for name in ("read", "events", "late")),
+        ("enrich_ms", pa.float64()),
+        ("watermark", pa.timestamp("us", "UTC")),
+        ("state_bytes", pa.int64()),
+    ]
+)
+"""The same as they come from the log, with what Spark shows of them: in the rows that each task has for the driver."""
+_SCHEMAS = {"rows": ROWS, "events": EVENTS, "log": LOG, "counts": COUNTS, "enriched": ENRICHED}
 _MOST_BYTES = 16 << 20
 """In a batch of rows; offsets in a column are 32 bits."""
 

@@ -212,14 +212,18 @@ TICK = 200_000
 
 
 class DetectSource(DataSource):
-    """Rows of policies' leaves, by bucket."""
+    """Rows of policies' leaves, by bucket, see :data:`situ.spark.frames.ENRICHED`.
+
+    No row for each event: nobody but detection has these, and Java would make every event a row and columns of it
+    again. How many were read is one of the columns.
+    """
 
     @classmethod
     def name(cls) -> str:
         return "situ-detect"
 
     def schema(self) -> StructType:
-        return frames.schema("rows")
+        return frames.schema("enriched")
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's signature
         return DetectReader(self.options)
@@ -229,7 +233,7 @@ class DetectReader(DataSourceStreamReader):
     """Cuts the root log into batches beside the driver; ``read`` runs in the tasks."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self._options = SourceOptions.read({**options, "content": "rows"})
+        self._options = SourceOptions.read(options)
         self._begins = Offset.from_json(json.loads(options["begins"])) if "begins" in options else Offset()
         self._events = StateFolder(options["events"])
         self._tables: PlannedTables | None = None
@@ -293,9 +297,9 @@ class DetectReader(DataSourceStreamReader):
         return [LogPartition(self._options.log, at, min(at + step - 1, last)) for at in starts]
 
     def read(self, partition: LogPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
-        from situ.spark.partitions import read_partition
+        from situ.spark.detect import read_enriched
 
-        return read_partition(self._options, partition)
+        return read_enriched(self._options.address, partition)
 
     def stop(self) -> None:
         if self._tables is not None:
