@@ -34,26 +34,22 @@ class TableLookups:
         source, as_of = lookup.source, lookup.as_of
         columns = tuple(column for column, _ in external.keys)
         count = len(columns)
-        table: Table | None = None
-        look: Callable[..., TableRow | None]
-        last: tuple[object, tuple[Any, ...], TableRow | None] = (None, (), None)
-        """Tables, values and row of the last call, in one piece: another thread may ask, too."""
+        nothing: dict[tuple[Any, ...], TableRow] = {}
+        known: tuple[object, Callable[[tuple[Any, ...]], TableRow | None]] = (None, nothing.get)
+        """Tables and how rows are found in them, in one piece: another thread may ask, too."""
 
         def find(*values: Any) -> TableRow | None:
-            nonlocal table, look, last
-            tables, before, row = last
-            # An expression asks for each of the columns that it reads, again and again for the same row.
-            if values == before and tables is self.tables:
-                return row
-            tables = self.tables
-            current = tables.get(source)
-            if current is None:
-                raise ValueError(f"the table {source} was not read")
-            if current is not table:
-                table, look = current, current.index(columns, as_of).find
-            row = look(values[:count], values[count]) if as_of else look(values)
-            last = (tables, values, row)
-            return row
+            nonlocal known
+            tables, look = known
+            if tables is not self.tables:
+                tables = self.tables
+                table = tables.get(source)
+                if table is None:
+                    raise ValueError(f"the table {source} was not read")
+                index = table.index(columns, as_of)
+                look = index.row if not as_of else lambda key: index.find(key[:count], key[count])
+                known = (tables, look)
+            return look(values)
 
         return find
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_SECOND = 1_000_000
+SECOND = 1_000_000
 _SHORTEST = len("2026-11-01T08:30:00Z")
 _POINT = _SHORTEST - 1
 _MOST_DIGITS = 6
@@ -31,13 +31,17 @@ def instant_at(time: int) -> datetime:
 
 def print_instant(time: int) -> str:
     """The same text as :func:`situ.lang.types.scalars.print_timestamp` gives."""
-    seconds, fraction = divmod(time, _SECOND)
+    seconds, fraction = divmod(time, SECOND)
     return f"{_print_second(seconds)}.{fraction:06d}Z" if fraction else f"{_print_second(seconds)}Z"
 
 
 def read_instant(text: str) -> int | None:
     """The instant, if it is written in the usual form."""
     second = _read_second(text[:_POINT])
+    if len(text) == _LONGEST and second is not None and text[_POINT] == "." and text[-1] == "Z":
+        digits = text[_POINT + 1 : -1]
+        if digits.isdecimal() and digits.isascii():
+            return second + int(digits)
     tail = text[_POINT:]
     if tail == "Z" or second is None:
         return second

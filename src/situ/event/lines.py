@@ -15,7 +15,7 @@ from operator import attrgetter
 
 import msgspec
 
-from situ.event.instants import microseconds, print_instant, read_instant
+from situ.event.instants import SECOND, microseconds, print_instant, read_instant
 from situ.event.message import STAMP, Message, StoredMessage, join_lines, position, split_lines
 from situ.event.row import BadRow, Row, print_percent
 
@@ -102,15 +102,15 @@ def encode_row(row: Row) -> bytes:
 def encode_rows(rows: Sequence[Row]) -> list[bytes]:
     """The lines of events, most of which came in together: what they have in common is written once."""
     lines: list[bytes] = []
-    common: tuple[str, str, str, int, str, str] | None = None
-    times: tuple[int, int] | None = None
+    common: tuple[str, str, str, int, str, str, int] | None = None
+    second: int | None = None
     middle = key = end = time = received = b""
     for row in rows:
         # Most rows have neither: their lines are put together by hand, attributes in the order of `_WrittenLine`.
         if row.ext or row.confidence is not None:
             lines.append(encode_row(row))
             continue
-        own = (row.source, row.type, row.client, row.incarnation, row.ad, row.context)
+        own = (row.source, row.type, row.client, row.incarnation, row.ad, row.context, row.recv)
         if own != common:
             common = own
             middle = b',"source":%b,"type":%b,"time":"' % (_encode(row.source), _encode(row.type))
@@ -118,19 +118,16 @@ def encode_rows(rows: Sequence[Row]) -> list[bytes]:
             end = b'","situad":%b' % _encode(row.ad) if row.ad else b'"'
             if row.context != "root":
                 end += b',"situfrom":%b' % _encode(row.context)
-        if (row.time, row.recv) != times:
-            times = (row.time, row.recv)
-            time = print_instant(row.time).encode()
-            received = b"" if row.recv == row.time else b',"siturecv":"%b"' % print_instant(row.recv).encode()
-        if row.pos:
-            line = b'%b%b%b%b%b%d%b%b,"data":%b,"situpos":"%d"}' % (
-                _PLAIN, _encode(row.id), middle, time, key, row.seq, end, received, row.data, row.pos,
-            )  # fmt: skip
-        else:
-            line = b'%b%b%b%b%b%d%b%b,"data":%b}' % (
-                _PLAIN, _encode(row.id), middle, time, key, row.seq, end, received, row.data,
-            )  # fmt: skip
-        lines.append(line)
+            received = b'%b,"siturecv":"%b"' % (end, print_instant(row.recv).encode())
+        # Events come in the order of time, more or less: of most the second is that of the one before.
+        seconds, fraction = divmod(row.time, SECOND)
+        if seconds != second:
+            second, time = seconds, print_instant(row.time - fraction)[:-1].encode()
+        line = b'%b%b%b%b%b%b%d%b,"data":%b' % (
+            _PLAIN, _encode(row.id), middle, time, b".%06dZ" % fraction if fraction else b"Z",
+            key, row.seq, end if row.recv == row.time else received, row.data,
+        )  # fmt: skip
+        lines.append(b'%b,"situpos":"%d"}' % (line, row.pos) if row.pos else line + b"}")
     return lines
 
 

@@ -391,6 +391,12 @@ class TableIndex:
             times.setdefault(key, []).append(time)
         self._rows, self._times = rows, times
 
+    @property
+    def row(self) -> Callable[[tuple[Any, ...]], TableRow | None]:
+        """What :meth:`find` does where there is one row for a key, without a call of ours."""
+        assert not self.as_of
+        return self._rows.get
+
     def find(self, key: tuple[Any, ...], at: datetime | None = None) -> TableRow | None:
         """The row with these values, in the order of ``columns``; of several the last that is not after ``at``."""
         if not self.as_of:

@@ -139,12 +139,17 @@ class DeliveryBatcher:
 
     def add(self, rows: Sequence[Row], worded: ConvertedDeliveries) -> Iterator[Message]:
         """Take deliveries in; give the messages that are full."""
+        groups, most, size = self._groups, self._most, self._size
         for index, group, line in worded.durable:
-            pending = self._groups.get(group) or self._groups.setdefault(group, _PendingMessage())
-            if pending.lines and (len(pending.lines) >= self._most or pending.size + len(line) > self._size):
+            pending = groups.get(group)
+            if pending is None:
+                pending = groups[group] = _PendingMessage()
+            elif pending.lines and (len(pending.lines) >= most or pending.size + len(line) > size):
                 yield self._pack(group, pending)
-                pending = self._groups[group] = _PendingMessage()
-            pending.add(rows[index], line)
+                pending = groups[group] = _PendingMessage()
+            pending.rows.append(rows[index])
+            pending.lines.append(line)
+            pending.size += len(line)
         for index, client, subscriptions, text in worded.live:
             pending = self._clients.get(client) or self._clients.setdefault(client, _PendingMessage())
             if self._plan.seeing is not None:
