@@ -18,7 +18,7 @@ from situ.lang.documents import Document, parse_yaml
 from situ.lang.expr.definitions import load_functions
 from situ.lang.expr.faults import find_faults
 from situ.lang.problems import Problem, Problems
-from situ.lang.types.model import STRING, TIMESTAMP, Attribute, Decimal, Struct
+from situ.lang.types.model import DOUBLE, STRING, TIMESTAMP, Attribute, Decimal, Struct
 from situ.lang.types.resolve import load_types
 
 FX_RATES = Struct(
@@ -29,6 +29,10 @@ FX_RATES = Struct(
         Attribute(name="rate", type=Decimal(18, 6)),
         Attribute(name="valid_from", type=TIMESTAMP),
     ),
+)
+BADGES = Struct("", tuple(Attribute(name=each, type=STRING) for each in ("tag", "id")))
+DOORS = Struct(
+    "", (Attribute(name="id", type=STRING), *(Attribute(name=each, type=DOUBLE) for each in ("x", "turned")))
 )
 
 LOGISTICS = {
@@ -124,7 +128,7 @@ LOGISTICS = {
 }  # fmt: skip
 """A project of logistics in four contexts, the german one below europe."""
 
-SOURCES = {"fx_rates": FX_RATES}
+SOURCES = {"fx_rates": FX_RATES, "badges": BADGES, "doors": DOORS}
 
 
 def load(files: Mapping[str, str], sources: Mapping[str, Struct] = SOURCES) -> tuple[Contexts, tuple[Problem, ...]]:

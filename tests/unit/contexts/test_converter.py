@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import itertools
 from typing import Any
 
 import msgspec
 import pytest
 
-from situ.contexts.model import Direction
+from situ.contexts.model import Direction, TableLookup
 from situ.contexts.transform.converter import Converter
 from situ.contexts.transform.transformation import transformations
 from situ.lang.expr.runtime import FAILURES
@@ -342,3 +343,58 @@ functions:
     assert [(each.code.code, each.values["path"], each.values["name"]) for each in found] == [
         ("INT705", "prices[1]", "fx")
     ]
+
+
+def test_structs_are_made_of_rows_that_are_looked_up_once_for_an_event() -> None:
+    types = """
+    types:
+      Badge(string): {}
+      Person(string): {}
+      Ahead: {dx: double}
+      Place: {x: double, turned: double}
+    events:
+      E: {badge: Badge, door: string, at: Ahead}
+    """
+    context = """
+events:
+  E: {badge: Person, at: Place}
+maps: [{out: E -> E}]
+rules: [Badge -> person_of, Ahead -> place_of]
+functions:
+  person_of: {signature: Badge -> Person, lookup: {known: {source: badges, key: {tag: value}}}, value: known.id}
+  place_of:
+    signature: Ahead -> Place
+    lookup: {mount: {source: doors, key: {id: event.door}}}
+    expr: struct(mount.x + 0.01 * value.dx AS x, cos(mount.turned) * mount.x AS turned)
+"""
+    made = converter(types, context).transformation
+    rows: dict[str, dict[Any, Any]] = {
+        "badges": {"b1": {"tag": "b1", "id": "p1"}},
+        "doors": {"d1": {"id": "d1", "x": 4.5, "turned": 0.25}, "d2": {"id": "d2", "x": 1e308, "turned": 1.0}},
+    }
+    asked: list[str] = []
+
+    def finder(source: str) -> Any:
+        def find(key: str) -> Any:
+            asked.append(source)
+            return rows[source].get(key)
+
+        return find
+
+    find = {name: finder(each.of.source) for name, each in made.externals.items() if isinstance(each.of, TableLookup)}
+    finding = Converter(made, find)
+    plan = finding.structs
+    assert plan is not None
+    for badge, door, ahead in itertools.product(("b1", "b2"), ("d1", "d2", "d3"), (120.0, 1.5e308)):
+        text = msgspec.json.encode({"badge": badge, "door": door, "at": {"dx": ahead}})
+        value = msgspec.json.decode(text, type=plan.takes)
+        try:
+            expected = finding.text(ENVELOPE, text)
+        except FAILURES:
+            assert badge == "b2" or door == "d3"
+            with pytest.raises(FAILURES):
+                plan.call({}, value)
+        else:
+            asked.clear()
+            assert msgspec.json.encode(plan.call({}, value)) == expected
+            assert sorted(asked) == ["badges", "doors"]
