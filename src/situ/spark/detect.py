@@ -19,7 +19,9 @@ from situ.event.failures import StageFailure, is_of_event
 from situ.event.lines import decode_line, stored_lines
 from situ.event.message import CLIENT, COUNT, KEY, EventKey, StoredMessage, position
 from situ.event.row import Row
+from situ.event.subjects import BusNames
 from situ.gc_tuning import trim_memory
+from situ.lang.records import replace
 from situ.policies.enrichment.enrich import PushObservations
 from situ.policies.enrichment.instances import InstanceColumns
 from situ.policies.enrichment.rows import concat, from_blob, to_blob
@@ -71,7 +73,7 @@ class EnrichmentNotes(msgspec.Struct):
     arrived: dict[str, tuple[int, int]] = {}
     """Of policies that something is expected of: the last event of each that came, by incarnation and number."""
     read: int = 0
-    """Events of the log."""
+    """Events of the log, without those of types that no policy listens to, as far as their messages were left out."""
 
 
 @dataclass(slots=True)
@@ -92,8 +94,24 @@ def read_enriched(address: Address, part: LogPartition) -> Iterator[pa.RecordBat
     """What the source of detection gives of one part of a batch."""
     began = time.perf_counter()
     note, number, _ = frames.batch_of_task()
+    part = replace(part, subjects=_subjects(load_plan(address, note.end.version), note))
     for batch in enrich_part(address, note, number, part.messages(address)):
         yield _shown(batch, note, number, began)
+
+
+_MOST_SUBJECTS = 16
+
+
+def _subjects(plan: Plan, note: frames.BatchNote) -> tuple[str, ...]:
+    """Those of the messages that may have something for policies; none: that may be any.
+
+    What policies are expected to publish is waited for, whatever its type is. And what was stored under a type that was
+    replaced since then may be of another one now.
+    """
+    types, names = plan.detecting.observing.types, BusNames(plan.zone)
+    if note.expected or plan.interpretation.generation > 1 or len(types) >= _MOST_SUBJECTS:
+        return ()
+    return names.root("*"), *(names.root("*", each) for each in sorted(types))
 
 
 def _shown(batch: pa.RecordBatch, note: frames.BatchNote, number: int, began: float) -> pa.RecordBatch:

@@ -52,7 +52,7 @@ def test_spark_counts_events_and_shows_what_stages_did(spark: SparkSession, tmp_
         sent = MESSAGES * EACH + 1
         wait_for(lambda: min(events.rows, detection.read) >= sent and len(told(at)) >= 2, engine)
         # What policies publish comes in as events of clients do.
-        wait_for(lambda: events.rows == detection.read == len(at.root()), engine)
+        wait_for(lambda: events.rows == len(at.root()), engine)
         logged = len(at.root())
         assert logged > sent
         assert sum(each["events"] for each in events.observed) == logged
@@ -60,8 +60,9 @@ def test_spark_counts_events_and_shows_what_stages_did(spark: SparkSession, tmp_
         stages = [f"{stage}_ms" for stage in ("decode", "log", "route", "publish")]
         assert all(each[stage] > 0 for each in events.observed for stage in stages)
         assert sum(each["events"] or 0 for each in detection.observed) == sent, "only sightings tell policies something"
+        assert sent <= detection.read <= logged, "what no policy listens to need not be read"
         assert any(each["watermark"] is not None for each in detection.observed)
-        assert any(each["state_bytes"] > 0 for each in detection.observed)
+        assert any((each["state_bytes"] or 0) > 0 for each in detection.observed)
         with redirect_stdout(io.StringIO()) as explained:
             events.query.explain(extended=True)
         assert "MapInArrow" in explained.getvalue()
