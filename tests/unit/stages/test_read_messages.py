@@ -22,7 +22,7 @@ def happened(folder: Path, dice: random.Random) -> Flow:
     flow = Flow(project(folder / "one"))
     for epoch in (1, 2):
         if epoch == 2:
-            flow.use(project(folder / "two", **{"scopes.yaml": SCOPES.replace("at.x < 8", "at.x < 6")}), epoch)
+            flow.use(project(folder / "two", (), **{"scopes.yaml": SCOPES.replace("at.x < 8", "at.x < 6")}), epoch)
         for number in range(12):
             x = dice.choice((1.0, 7.0, 9.0))
             flow.see(dice.choice(("reader-e", "reader-w")), "g1", x, T + (40 * epoch + number) * SECOND)
