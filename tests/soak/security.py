@@ -78,7 +78,9 @@ class Outcome:
     events: int
     samples: list[Sample] = field(default_factory=list)
     processor: dict[str, float] = field(default_factory=dict)
-    """Seconds of the processor, by kind of process."""
+    """Seconds of the processor, by kind of process, while sensors sent."""
+    whole: dict[str, float] = field(default_factory=dict)
+    """The same until all was told, also what was behind when sensors were done."""
     alarms: list[float] = field(default_factory=list)
     """Seconds from the earliest instant at which each situation could be told until it was."""
     seeded: int = 0
@@ -133,6 +135,7 @@ class Outcome:
         alarms = sorted(self.alarms)
         total = sum(self.processor.values()) or 1.0
         shares = ", ".join(f"{kind} {100 * each / total:.0f} %" for kind, each in sorted(self.processor.items()))
+        shown = ", ".join(f"{kind} {1e6 * each / self.events:.1f}" for kind, each in sorted(self.whole.items()))
         lines = [
             f"{self.events:,} raw events in {self.seconds:g} s: {self.events / self.seconds:,.0f} events/s",
             f"  behind     p50 {percentile(lags, 0.5):.2f} s, highest {self.lag:.2f} s, {self.lag_growth:+.2f} s/min",
@@ -140,6 +143,7 @@ class Outcome:
             f"  memory     {', '.join(f'{kind} {size / 1e6:,.0f} MB' for kind, size in sorted(last.items()))}",
             f"  growth     {', '.join(f'{kind} {each:+.1f} %/min' for kind, each in sorted(self.growth.items()))}",
             f"  processor  {total / self.seconds:.2f} cores: {shares}",
+            f"  an event   {1e6 * sum(self.whole.values()) / self.events:.1f} µs: {shown}",
             f"  situations {self.seeded} seeded, {len(self.missed)} missed, {len(self.invented)} invented",
             f"  by meaning {self.checked} transitions in rooms of which all is known, {len(self.differing)} differ",
             f"  others     {self.dead} dead letters, {self.late} messages of late events",
@@ -162,11 +166,11 @@ def soak(folder: Path, *, rate: float, seconds: float, seed: int = 7) -> Outcome
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )
         try:
-            began = _watch(run, pouring, poured, recording, outcome)
+            began, before = _watch(run, pouring, poured, recording, outcome)
         finally:
             pouring.kill()
             pouring.wait()
-        _wait_told(run)
+        outcome.whole = _wait_told(run, before)
         _judge(recording, began, outcome)
     return outcome
 
@@ -174,8 +178,10 @@ def soak(folder: Path, *, rate: float, seconds: float, seed: int = 7) -> Outcome
 # ── watching ──
 
 
-def _watch(run: Run, pouring: subprocess.Popen[bytes], poured: Path, recording: Recording, outcome: Outcome) -> float:
-    """Look at the run every second until all is poured; when sensors began."""
+def _watch(
+    run: Run, pouring: subprocess.Popen[bytes], poured: Path, recording: Recording, outcome: Outcome
+) -> tuple[float, Processor]:
+    """Look at the run every second until all is poured; when sensors began, and what processes had taken by then."""
     while not poured.exists():
         assert pouring.poll() is None, "the sensors are gone"
         time.sleep(0.05)
@@ -202,7 +208,11 @@ def _watch(run: Run, pouring: subprocess.Popen[bytes], poured: Path, recording: 
     after = _seconds({**processes, **_processes(run.process.pid)})
     outcome.processor = {kind: after[kind] - before.get(kind, 0.0) for kind in after}
     outcome.processor["sensors"] = _used(psutil.Process(pouring.pid)) if pouring.poll() is None else 0.0
-    return float(about["began"])
+    return float(about["began"]), (processes, before)
+
+
+Processor = tuple[Mapping[int, tuple[str, psutil.Process]], Counter[str]]
+"""Processes, and the seconds of the processor they have taken, by kind."""
 
 
 def _processes(pid: int) -> dict[int, tuple[str, psutil.Process]]:
@@ -227,15 +237,19 @@ def _used(process: psutil.Process) -> float:
     return times.user + times.system
 
 
-def _wait_told(run: Run) -> None:
-    """Until nothing waits, nothing is open, and nothing happens any more."""
+def _wait_told(run: Run, start: Processor) -> dict[str, float]:
+    """Until nothing waits, nothing is open, and nothing happens any more; what processes have taken until then."""
     deadline, since, last = time.monotonic() + 180, time.monotonic(), None
+    known, before = start
+    after = before
     while time.monotonic() - since < SETTLED and time.monotonic() < deadline:
         situations = run.figures.get("situations", {})
         now = (run.figures.get("waiting"), situations.get("open"), situations.get("detections"))
         if now != last or now[0] or now[1]:
             last, since = now, time.monotonic()
+            after = _seconds({**known, **_processes(run.process.pid)})
         time.sleep(0.5)
+    return {kind: after[kind] - before.get(kind, 0.0) for kind in after}
 
 
 # ── judging ──
