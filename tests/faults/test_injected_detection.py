@@ -281,7 +281,7 @@ def test_on_spark_all_are_detected(seen: tuple[list[StoredMessage], Plan, Instan
 @pytest.mark.parametrize(
     "place",
     [
-        "situ.spark.detect:_read",
+        "situ.spark.detect:read_messages",
         "situ.policies.enrichment.enrich:Enrichment.run",
         "situ.policies.kernel.kernel:Kernel.step@2",
     ],
@@ -293,7 +293,7 @@ def test_on_spark_one_event_fails_and_the_others_are_detected(
         injection = inject(patch, place)
         detected, failed = detect(tmp_path, *seen)
     assert injection.raised
-    if place.endswith("_read"):
+    if place.endswith("read_messages"):
         assert (detected, failed) == (set(WHO), {}), "each by itself it is read in another way"
     else:
         assert detected == {"g1", "g2"}
