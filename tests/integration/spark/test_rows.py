@@ -53,6 +53,8 @@ def test_spark_counts_events_and_shows_what_stages_did(spark: SparkSession, tmp_
         wait_for(lambda: min(events.rows, detection.read) >= sent and len(told(at)) >= 2, engine)
         # What policies publish comes in as events of clients do.
         wait_for(lambda: events.rows == len(at.root()), engine)
+        # What detection shows of itself it knows from its second batch on: that which reads of the situations.
+        wait_for(lambda: detection.rows > 0 and any(each["state_bytes"] for each in detection.observed), engine)
         logged = len(at.root())
         assert logged > sent
         assert sum(each["events"] for each in events.observed) == logged
@@ -62,7 +64,6 @@ def test_spark_counts_events_and_shows_what_stages_did(spark: SparkSession, tmp_
         assert sum(each["events"] or 0 for each in detection.observed) == sent, "only sightings tell policies something"
         assert sent <= detection.read <= logged, "what no policy listens to need not be read"
         assert any(each["watermark"] is not None for each in detection.observed)
-        assert any((each["state_bytes"] or 0) > 0 for each in detection.observed)
         with redirect_stdout(io.StringIO()) as explained:
             events.query.explain(extended=True)
         assert "MapInArrow" in explained.getvalue()
