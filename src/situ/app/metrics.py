@@ -1,4 +1,4 @@
-"""What a run reports about itself every second: memory by kind of process, deliveries by subscription, its state.
+"""What a run reports about itself every second: deliveries by subscription, its state, every few memory by process.
 
 `memory` measures the processes, `SubscriptionCounts` turns the engines' counts of delivery groups into counts of
 subscriptions, `MetricsReporter` collects it all and publishes it on the bus.
@@ -131,6 +131,8 @@ class SubscriptionCounts:
 log = logging.getLogger("situ.host")
 
 REPORT_EVERY = 1.0
+MEASURE_EVERY = 5.0
+"""Seconds between two looks at memory: to ask what processes share, the system goes through all of their pages."""
 
 _PATIENCE = 2.0
 
@@ -144,6 +146,8 @@ class MetricsReporter:
         self._delivered = SubscriptionCounts()
         self._rates = EventRates()
         self._learnt = Deployment()
+        self._used: Mapping[str, int] = {}
+        self._measured = -MEASURE_EVERY
         self.mistakes = InternalErrors(log)
         self.failures: list[Callable[[], Mapping[str, int]]] = [lambda: self.mistakes.counts]
         """What parts of the run beside the engine count of these."""
@@ -178,7 +182,9 @@ class MetricsReporter:
         taken_rate, delivered_rate = self._rates.add(time.monotonic(), taken, delivered)
         names = BusNames(bus.zone)
         last = (await bus.state(names.in_stream)).last
-        clients, used = len(await bus.entries(names.clients)), await asyncio.to_thread(memory)
+        clients = len(await bus.entries(names.clients))
+        if time.monotonic() - self._measured >= MEASURE_EVERY:
+            self._used, self._measured = await asyncio.to_thread(memory), time.monotonic()
         # Nothing is waited for from here on: what is told meanwhile, that the run is up above all, would be lost.
         self.figures = replace(
             self.figures,
@@ -202,7 +208,7 @@ class MetricsReporter:
             dropped=dict(counts.dropped),
             failures=dict(sum((Counter(each()) for each in self.failures), Counter(counts.failures))),
             refused={code: number for code, number in self.refused().items() if code},
-            memory=used,
+            memory=self._used,
             situations=detection_metrics(self._learnt, engine.watched, _now()),
         )
         return self.figures
