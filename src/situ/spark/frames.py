@@ -43,6 +43,8 @@ class BatchNote(msgspec.Struct, frozen=True, kw_only=True):
     """That of the policy which is furthest behind, in microseconds."""
     state_bytes: int = 0
     """Of what kernels remember, where the batch begins."""
+    buckets: int = 1
+    """Among which the batch divides what is for policies."""
 
     def tell(self, context: Any) -> None:
         """Have the jobs that this thread starts from here on know it."""
