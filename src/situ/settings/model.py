@@ -8,12 +8,13 @@ for.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from datetime import timedelta
 from typing import Any, TypeVar, get_args
 
-from situ.lang.catalogue import CONTRADICTION, EXECUTORS_REVERSED
+from situ.lang.catalogue import CONTRADICTION, EXECUTORS_REVERSED, EXECUTORS_WITHOUT_CLUSTER
 from situ.lang.documents import Document, Fields, Node, Reader, is_nothing, parse_json
 from situ.lang.expr.limits import ExpressionLimits
 from situ.lang.problems import Problems
@@ -229,6 +230,9 @@ class Settings:
     outside: tuple[Text, ...] = _setting(
         of_kind.PATHS, (), "folders outside of the project that its sources may read from"
     )
+    worker_events: bool = _later(
+        of_kind.boolean(), False, "whether workers publish how busy they are, as events of the type `situ.worker`"
+    )
     defaults: Defaults = _group(Defaults, "what holds where nothing else is said")
     overlay: Overlay = _group(Overlay, "how routers and zones find and lose each other")
 
@@ -272,6 +276,11 @@ def _read_group(of: type[G], found: Fields) -> G:
             values[each.name] = value
     settings = of(**values)
     if isinstance(settings, Spark):
+        most, master = settings.executors.max, settings.master
+        if most != of_kind.AUTO and re.fullmatch(r"local(\[.*\])?", master.value):
+            key = found.mapping.key("executors")
+            location = key.location if key is not None else found.mapping.location
+            found.read.problems.add(EXECUTORS_WITHOUT_CLUSTER(location, most=most, master=master.written))
         return of(**{**values, "conf": _with_default_conf(settings)})
     if isinstance(settings, Executors) and settings.max != of_kind.AUTO and settings.max < settings.min:
         key = found.mapping.key("max") or found.mapping.key("min")

@@ -30,6 +30,7 @@ from situ.policies.model import Detection, InstancesByConcept
 from situ.policies.watermark import SourceTimes, merge_source_times
 from situ.spark import frames
 from situ.spark.checkpoint import Offset
+from situ.spark.elastic.load import sample_of_task
 from situ.spark.plans import known_instances, load_plan
 from situ.spark.state_store import BucketStep, KernelStateStore, name_of
 from situ.spark.storage.state_folder import StateFolder
@@ -272,6 +273,8 @@ class BucketDetections(msgspec.Struct):
     """Positions of events that a policy could not work on."""
     begun_anew: dict[str, StageFailure] = {}
     """Policies that could not go on from what they remembered here."""
+    worker: str = ""
+    """The executor, where somebody asked."""
 
 
 @dataclass(slots=True)
@@ -337,9 +340,12 @@ def detecting_in(share: BatchShare) -> frames.Mapped:
             return former_policies(share, plan)
 
         _drop_others(share)
+        sample = sample_of_task(plan.deployment.settings)
         for bucket, parts in sorted(blobs.items()):
             given = [blob for blob in parts if blob]
-            yield row_of(bucket, msgspec.msgpack.encode(work(share, plan.detecting, former, instances, bucket, given)))
+            found = work(share, plan.detecting, former, instances, bucket, given)
+            found.worker = sample.worker if sample is not None else ""
+            yield row_of(bucket, msgspec.msgpack.encode(found))
 
     return run
 

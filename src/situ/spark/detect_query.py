@@ -52,11 +52,11 @@ from situ.spark.detect import (
     remembered_at,
 )
 from situ.spark.dispatch import DispatchTask, publish
+from situ.spark.elastic.sizes import BucketCount, SizeStore, WantedSizes
 from situ.spark.frames import BatchNote
 from situ.spark.plans import DETECT, current_version, known_instances, load_plan
 from situ.spark.session import Query
 from situ.spark.source import DetectSource
-from situ.spark.elastic.sizes import BucketCount, SizeStore, WantedSizes
 from situ.spark.state_store import InheritedState, KernelStateStore, ProgressStore, name_of, remove_other_buckets
 from situ.spark.storage.state_folder import StateFolder
 from situ.stages.detect.backfill import BackfillStart, start_from_backfill
@@ -94,6 +94,8 @@ class DetectBatchReport:
     """Among which that is divided."""
     waiting: int
     """Messages of the root log behind those of the batch."""
+    workers: Mapping[str, int] = field(default_factory=dict)
+    """How many buckets each executor had, where somebody asked."""
     dead: Mapping[str, int] = field(default_factory=dict)
     """Events that are dead letters because policies could not work on them, by code."""
     failures: Mapping[str, int] = field(default_factory=dict)
@@ -383,7 +385,10 @@ class SparkDetection:
                 seconds=time.monotonic() - began,
                 size=self._size,
                 buckets=buckets,
-                waiting=max(shared_bus(self._address).state(BusNames(self._address.zone).root_stream).last - end.seq, 0),
+                waiting=max(
+                    shared_bus(self._address).state(BusNames(self._address.zone).root_stream).last - end.seq, 0
+                ),
+                workers=Counter(each.worker for each in found if each.worker),
                 dead=dead,
                 failures=Counter(each.stage for each in failures),
             )

@@ -25,6 +25,7 @@ from situ.bus.sync_bus import shared_bus
 from situ.event.failures import FailureLog
 from situ.event.subjects import BusNames
 from situ.lang.problems import SituError
+from situ.registry.run_metrics import EngineSize
 from situ.settings import Settings
 from situ.spark import frames
 from situ.spark.checkpoint import (
@@ -103,6 +104,7 @@ class SparkEngine:
         self._sizes = SizeStore(self._checkpoint)
         self.pool = ExecutorPool(session.sparkContext)
         self._told_detect = on_detect
+        self._buckets = self._behind = 0
         self._before_batch = before_batch
         self._on_batch = on_batch
         self._on_step = on_step
@@ -153,7 +155,14 @@ class SparkEngine:
         settings = load_plan(self._address, self.version).deployment.settings if self.version else self._settings
         return self.pool.resize(settings.spark.executors, settings.spark.trigger)
 
+    def size(self) -> EngineSize:
+        """How much there is to work with now."""
+        return EngineSize(
+            executors=len(self.pool.ids()), cores=self._cores(), buckets=self._buckets, behind=self._behind
+        )
+
     def _on_detect(self, batch: DetectBatchReport) -> None:
+        self._buckets, self._behind = batch.buckets, batch.waiting
         self.pool.note(DETECT, batch.seconds, batch.waiting)
         self._told_detect(batch)
 

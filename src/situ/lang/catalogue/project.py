@@ -224,7 +224,6 @@ EXECUTORS_WITHOUT_CLUSTER = define(
     "executors without a cluster",
     "`executors.max` is {most}, and `{master}` has no executors to ask for.",
     "Set `spark.master` to a cluster, or leave `executors` out: on one machine Spark uses its cores.",
-    severity=Severity.WARNING,
     most=int,
     master=str,
 )

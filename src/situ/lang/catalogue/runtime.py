@@ -275,7 +275,6 @@ EXECUTORS_REFUSED = define(
     "Spark did not take it that there are to be {count} executors: {reason}.",
     "The run goes on with those it has, and asks again. Under `spark.executors` Situ asks by itself: leave Spark's "
     "`spark.dynamicAllocation.enabled` off, and take a master that gives executors on demand.",
-    severity=Severity.WARNING,
     count=int,
     reason=str,
 )
