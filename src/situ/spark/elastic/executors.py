@@ -90,7 +90,7 @@ class ExecutorPool:
         self._asked: int | None = None
         self._refused = False
         self._turn = threading.Lock()
-        self.is_remote = is_remote(context.master)
+        self.is_remote = is_remote(context.master or "")
 
     def note(self, query: str, seconds: float, waiting: int) -> None:
         """A batch of a query took so long, and so many messages wait behind it."""
