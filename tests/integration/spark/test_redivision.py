@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,22 +29,33 @@ STATUS = {who: {"id": who, "status": "guest" if who[0] == "g" else "employee"} f
 LAB = {"id": "lab", "security": "restricted", "area": {"x1": 0.0, "y1": 0.0, "x2": 10.0, "y2": 10.0}}
 
 
+Step = tuple[int, str, float, float]
+LONG = {**guarded(), "situ": "defaults: {lateness: 100 ms, idle: 1 h}\n"}
+"""A source that is waited for: what comes after a pause, while an engine begins again, is not late."""
+
+
 class Walk:
     """Persons who walk about, sent in portions."""
 
     def __init__(self, at: Zone, seed: int) -> None:
         self._at = at
-        self._steps = list(walked(seed, 30_000))
-        self._sent = 0
+        self._steps = walked(seed, 30_000)
+        self._sent: list[Step] = []
 
     def go_on(self) -> None:
-        some = self._steps[self._sent : self._sent + 150]
+        self._send(list(islice(self._steps, 150)))
+
+    def end(self) -> None:
+        """Somebody is seen a while after all that: what went before is decided then."""
+        self._send([(self._sent[-1][0] + 600_000_000, "e1", 45.0, 15.0)])
+
+    def _send(self, some: list[Step]) -> None:
         events = [
             event(f"e{n}", "Sighting", {"who": who, "at": {"x": x, "y": y}}, time=print_instant(START + after))
-            for n, (after, who, x, y) in enumerate(some, self._sent)
+            for n, (after, who, x, y) in enumerate(some, len(self._sent))
         ]
         self._at.send("reader", events)
-        self._sent += len(some)
+        self._sent += some
 
     def means(self) -> list[SituationTransition]:
         """What becomes of situations by the definition of the policy."""
@@ -57,7 +69,7 @@ class Walk:
                 time=START + after,
                 cause=Cause("reader/x", f"e{n}"),
             )
-            for n, (after, who, x, y) in enumerate(self._steps[: self._sent])
+            for n, (after, who, x, y) in enumerate(self._sent)
         ]
         (policy,) = self._at.deployment.policies.values()
         instances = {"person": STATUS, "room": {"lab": LAB}}
@@ -91,7 +103,7 @@ def change(engine: SparkEngine, walk: Walk, buckets: int, cut: Cut) -> None:
 
 def check(spark: SparkSession, folder: Path, seed: int, changes: list[tuple[int, str]]) -> None:
     """Change to each number of buckets, and cut the batch that does it off where a step begins, if one is named."""
-    with zone(folder, **guarded()) as at:
+    with zone(folder, **LONG) as at:
         walk = Walk(at, seed)
         walk.go_on()
         for buckets, step in changes:
@@ -103,6 +115,7 @@ def check(spark: SparkSession, folder: Path, seed: int, changes: list[tuple[int,
                         send_until_it_ends(walk, engine)
                 else:
                     change(engine, walk, buckets, cut)
+        walk.end()
         expected = {each.id for each in walk.means()}
         kept = folder / "checkpoints" / "detect" / "states"
         with running(spark, at, folder) as engine:
