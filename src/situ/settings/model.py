@@ -52,7 +52,7 @@ def _group(of: type, about: str) -> Any:
 class Executors:
     """Without ``max`` it is Spark's and the cluster's matter how many there are."""
 
-    min: int = _later(of_kind.integer(1, 10_000), 1, "fewest executors, when there is little to do")
+    min: int = _later(of_kind.integer(1, 10_000), 1, "fewest executors, when there is little to do; only with `max`")
     max: int = _later(
         of_kind.integer_or_auto(1, 10_000),
         of_kind.AUTO,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,9 @@ from situ.policies import lifecycle
 from situ.policies.lifecycle import SituationTransition
 from situ.policies.model import Cause, Observation
 from situ.policies.reference import detect
+from situ.settings.model import Executors
 from situ.spark.detect_query import DetectBatchReport
+from situ.spark.elastic.executors import ExecutorPool
 from situ.spark.engine import SparkEngine
 from tests.integration.spark.test_detection import guarded, running, told, wait_for, walked
 from tests.zone import Zone, cut_off, event, zone
@@ -135,6 +138,18 @@ def send_until_it_ends(walk: Walk, engine: SparkEngine) -> None:
 
 def test_buckets_become_more_and_fewer_while_events_flow(spark: SparkSession, tmp_path: Path) -> None:
     check(spark, tmp_path, 7, [(8, "divided"), (8, ""), (2, "progress"), (2, "")])
+
+
+def test_where_there_are_no_executors_to_ask_for_it_is_said_once_and_the_run_goes_on(
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    pool = ExecutorPool(spark.sparkContext)
+    limits, trigger = Executors(min=2, max=3), timedelta(milliseconds=200)
+    assert pool.resize(limits, trigger) is None, "on one machine it is not our matter"
+    pool.is_remote = True  # a master that is no cluster, although its name does not say so
+    with caplog.at_level("WARNING", logger="situ.spark"):
+        assert [pool.resize(limits, trigger) for _ in range(3)] == [2, 2, 2]
+    assert [record.getMessage().split()[0] for record in caplog.records] == ["N180"]
 
 
 @pytest.mark.soak
