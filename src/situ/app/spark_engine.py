@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from situ.app.engines import OnMeasured
+from situ.app.worker_events import ExecutorLoads
 from situ.bus.address import Address
 from situ.bus.event_loop import end
 from situ.bus.failure_log import InternalErrors
@@ -32,7 +33,6 @@ from situ.registry.run_metrics import EngineSize, ExecutorLoad
 from situ.registry.snapshots import engine_alive, report_adopted
 from situ.settings import Settings
 from situ.spark.checkpoint import Offset, checkpoints_of, last_batch, owner_of, read_offset
-from situ.spark.elastic.load import ExecutorLoads
 from situ.spark.frames import TaskCounts, Totals
 from situ.stages.detect.situation_events import DetectionCounts, DetectionStatus, PolicyMessage
 

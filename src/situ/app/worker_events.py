@@ -10,8 +10,10 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import msgspec
 import psutil
@@ -21,8 +23,11 @@ from situ.cpu_time import CpuClock
 from situ.event.message import join_lines
 from situ.lang.types.table import WORKER
 from situ.policies.actions.action_events import ActionEvent, line_of
-from situ.registry.run_metrics import RunMetrics
+from situ.registry.run_metrics import ExecutorLoad, RunMetrics
 from situ.stages.detect.situation_events import PolicyMessage
+
+if TYPE_CHECKING:
+    from situ.spark.frames import WorkerSample
 
 PUBLISHER = "situ-workers"
 """Who says it: a name that no client of a project should have."""
@@ -71,6 +76,47 @@ class WorkerLoads:
                 found.append(each)
                 self._told[each.worker] = (now, each)
         self._told = {name: told for name, told in self._told.items() if now - told[0] < _GONE_AFTER}
+        return found
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Executors of Spark, from what their tasks say when they end.
+
+_WINDOW = 5.0
+"""Seconds over which events are counted, and for which an executor that has no task is still told of."""
+
+
+class ExecutorLoads:
+    """What tasks said of the executors they ran on."""
+
+    def __init__(self) -> None:
+        self._samples: dict[str, WorkerSample] = {}
+        self._events: dict[str, deque[tuple[float, int]]] = {}
+        self._buckets: Mapping[str, int] = {}
+
+    def worked(self, sample: WorkerSample, events: int, now: float) -> None:
+        """A task has ended that took so many events."""
+        self._samples[sample.worker] = sample
+        self._events.setdefault(sample.worker, deque()).append((now, events))
+
+    def divided(self, buckets: Mapping[str, int]) -> None:
+        """So many buckets each had in a batch of detection."""
+        if buckets:
+            self._buckets = buckets
+
+    def of_now(self, now: float) -> list[ExecutorLoad]:
+        """Those that had a task lately."""
+        found = []
+        for worker, events in list(self._events.items()):
+            while events and now - events[0][0] > _WINDOW:
+                events.popleft()
+            if not events:
+                del self._events[worker], self._samples[worker]
+                continue
+            sample = self._samples[worker]
+            rows = sum(count for _, count in list(events)) / _WINDOW
+            buckets = self._buckets.get(worker, 0)
+            found.append(ExecutorLoad(worker=worker, host=sample.host, cpu=sample.cpu, rows=rows, buckets=buckets))
         return found
 
 

@@ -6,10 +6,10 @@ import random
 from datetime import timedelta
 from pathlib import Path
 
+from situ.app.worker_events import ExecutorLoads
 from situ.settings.model import Executors
 from situ.spark.checkpoint import Offset
 from situ.spark.elastic.executors import ExecutorCount
-from situ.spark.elastic.load import ExecutorLoads
 from situ.spark.elastic.sizes import BucketCount, SizeStore, WantedSizes
 from situ.spark.frames import WorkerSample
 from situ.spark.storage.state_folder import open_folder
