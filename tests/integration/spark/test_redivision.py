@@ -18,9 +18,10 @@ from situ.policies.lifecycle import SituationTransition
 from situ.policies.model import Cause, Observation
 from situ.policies.reference import detect
 from situ.settings.model import Executors
-from situ.spark.detect_query import DetectBatchReport
+from situ.spark.detect_query import DetectBatchReport, SparkDetection
 from situ.spark.elastic.executors import ExecutorPool
 from situ.spark.engine import SparkEngine
+from situ.spark.storage.state_folder import open_folder
 from tests.integration.spark.test_detection import guarded, running, told, wait_for, walked
 from tests.zone import Zone, cut_off, event, zone
 
@@ -116,6 +117,7 @@ def check(spark: SparkSession, folder: Path, seed: int, changes: list[tuple[int,
                 if step:
                     with pytest.raises(SituError, match="N102"):
                         send_until_it_ends(walk, engine)
+                    without_spark(at, folder)
                 else:
                     change(engine, walk, buckets, cut)
         walk.end()
@@ -128,6 +130,18 @@ def check(spark: SparkSession, folder: Path, seed: int, changes: list[tuple[int,
         assert len(expected) > 10
         assert {row.id for row in at.root() if row.type.startswith("situ.situation")} == expected
         assert len(told(at)) == len(expected), "each once"
+
+
+def without_spark(at: Zone, folder: Path) -> None:
+    """Another engine that takes over now finishes the batch; Spark, which goes on, repeats it and comes to the same."""
+    checkpoints = open_folder(folder / "checkpoints")
+    settings, project = at.deployment.settings, folder / "project"
+    detection = SparkDetection(
+        None, at.address, settings, checkpoints, events=checkpoints / "events", folder=project, partitions=2
+    )
+    left = detection.finish()
+    assert left is not None
+    assert left.states.keys() == at.deployment.policies.keys()
 
 
 def send_until_it_ends(walk: Walk, engine: SparkEngine) -> None:
