@@ -1,7 +1,7 @@
 """A project on a Spark cluster whose workers see nothing of the driver's disk gives what one process gives.
 
 Code comes by the archive, plans and tables over the bus, states by the store. An executor, a worker and the driver are
-killed while events come, each after what policies remember was to be divided among more or fewer buckets.
+killed while events come.
 """
 
 from __future__ import annotations
@@ -144,17 +144,6 @@ class OnCluster:
         (application,) = httpx.get(base, timeout=60).json()
         return httpx.get(f"{base}/{application['id']}/{name}", timeout=60).json()
 
-    def divide(self, buckets: int) -> None:
-        """Have policies divided among so many buckets from now on."""
-        file = self.run.folder / "situ.yaml"
-        file.write_text(re.sub(r'"buckets": \d+', f'"buckets": {buckets}', file.read_text(encoding="utf-8")))
-        self.run.command("apply")
-
-    def size(self) -> dict[str, int]:
-        """What the status says of executors and buckets."""
-        found: dict[str, int] = self.run.command("status")["engines"]["spark"]["size"]
-        return found
-
     def await_more(self, than: int) -> None:
         wait_for(lambda: self.seen() > than, "events go on", every=0.3)
 
@@ -177,9 +166,7 @@ def on_cluster(folder: Path, checkpoints: str, conf: Mapping[str, str] = NOTHING
             "spark.ui.port": str(page),
             **conf,
         }
-        # As many as there are: Situ asks for them, and the cluster gives another one for each that is killed.
-        executors = {"min": 2, "max": 2}
-        spark = {"master": cluster.url, "checkpoints": checkpoints, "conf": given, "buckets": 2, "executors": executors}
+        spark = {"master": cluster.url, "checkpoints": checkpoints, "conf": given}
         settings = f"spark: {json.dumps(spark)}\ndefaults: {{install_timeout: 60 s}}\n"
         files = {**example(), "types/all.yaml": "version: 1\n"}
         with deployed(project, engine="spark", situ=settings, files=files) as run:
@@ -210,7 +197,6 @@ def check_kills(at: OnCluster, given: Building, kills: Sequence[Kill], expected:
     """Kill each after a part of the events was sent, and see what comes of all."""
     step = -(-len(given.messages) // (len(kills) + 1))
     for number, kill in enumerate(kills):
-        at.divide((8, 2, 5)[number % 3])
         before = at.seen()
         some = given.messages[number * step : (number + 1) * step]
         at.send(some)
@@ -221,8 +207,6 @@ def check_kills(at: OnCluster, given: Building, kills: Sequence[Kill], expected:
     at.send(given.messages[len(kills) * step :])
     wait_for(lambda: is_done(at.run.root(), given), "everything is in the log", every=0.5)
     found = outcome(at.run.root())
-    wait_for(lambda: at.size()["buckets"] == (8, 2, 5)[(len(kills) - 1) % 3], "buckets are divided anew", every=1)
-    wait_for(lambda: at.size()["executors"] == 2, "executors that were killed are replaced", every=1)
     assert at.run.dead() == []
     assert max(Counter((client, seq) for client, seq, *_ in found.rows.elements()).values()) == 1, "each event once"
     assert found == expected
