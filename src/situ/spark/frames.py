@@ -67,6 +67,14 @@ def batch_of_task() -> tuple[BatchNote, int, int]:
 # Counters.
 
 
+class WorkerSample(msgspec.Struct, frozen=True):
+    """The executor that a task ran on, and the share of its cores that is in use."""
+
+    worker: str
+    host: str
+    cpu: float
+
+
 class TaskCounts(msgspec.Struct):
     """What one task saw."""
 
@@ -102,6 +110,8 @@ class TaskCounts(msgspec.Struct):
     """How long each stage took."""
     state_bytes: int = 0
     """Of what shapes and conversions remember, as far as it was written down."""
+    worker: WorkerSample | None = None
+    """Which executor it was, where somebody asked."""
 
     def metrics(self) -> dict[str, int | float]:
         """What Spark shows of the stages, by the names of its columns."""
