@@ -35,7 +35,7 @@ from situ.spark.detect import (
     for_driver,
     work,
 )
-from situ.spark.storage.state_folder import open_folder
+from situ.storage.state_folder import open_folder
 from situ.stages.detect.detection_plan import DetectionPlan
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from situ.spark.checkpoint import Offset
 from situ.spark.detect import BUCKETS, row_of, stream_of
 from situ.spark.plans import known_instances, load_plan
 from situ.spark.state_store import KernelStateStore, name_of
-from situ.spark.storage.state_folder import StateFolder
+from situ.storage.state_folder import StateFolder
 from situ.stages.detect.backfill import Backfill, BackfillState, bounds_of, lookback, policies_to_backfill
 from situ.stages.detect.progress import DetectionProgress
 from situ.stages.detect.step import PolicyReader

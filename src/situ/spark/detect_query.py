@@ -55,7 +55,7 @@ from situ.spark.plans import DETECT, current_version, known_instances, load_plan
 from situ.spark.session import Query
 from situ.spark.source import DetectSource
 from situ.spark.state_store import InheritedState, KernelStateStore, ProgressStore, name_of
-from situ.spark.storage.state_folder import StateFolder
+from situ.storage.state_folder import StateFolder
 from situ.stages.detect.backfill import BackfillStart, start_from_backfill
 from situ.stages.detect.detection_plan import DetectionPlan
 from situ.stages.detect.progress import DetectionProgress

@@ -34,7 +34,7 @@ from situ.spark.measure import TaskMeter, measuring_of
 from situ.spark.partitions import decode, part_of_batch
 from situ.spark.plans import former, former_plan, load_plan, use_tables
 from situ.spark.state_store import PendingDeliveryStore, ShapeStateStore
-from situ.spark.storage.state_folder import StateFolder
+from situ.storage.state_folder import StateFolder
 from situ.stages.deliver import DeliveryBatcher, interpret_out, route, route_and_shape
 from situ.stages.interpret_out import ConvertedDeliveries, prefetch_inbound, prefetch_outbound
 from situ.stages.pending_deliveries import DeliveryTag, PendingDeliveries

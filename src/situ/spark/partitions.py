@@ -26,7 +26,7 @@ from situ.spark.checkpoint import Highest, Offset
 from situ.spark.plans import current_version, load_plan
 from situ.spark.source import SMALL, SourceOptions
 from situ.spark.state_store import PendingDeliveryStore, ShapeCheckpoint
-from situ.spark.storage.state_folder import StateFolder
+from situ.storage.state_folder import StateFolder
 from situ.stages.plan import Plan
 from situ.stages.root_log import Former, ingress_rows, origin_of, upgrade_message
 

@@ -37,7 +37,7 @@ from situ.spark.detect import (
     every_bucket,
     work,
 )
-from situ.spark.storage.state_folder import open_folder
+from situ.storage.state_folder import open_folder
 from situ.stages.detect.detection_plan import DetectionPlan
 from situ.stages.detect.policy_tests import PolicyTestOutcome, begin_of, body_of, end_of, read_event, tables_of
 from situ.stages.detect.progress import DetectionProgress

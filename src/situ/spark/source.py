@@ -31,7 +31,7 @@ from situ.event.message import RECEIVED
 from situ.event.subjects import BusNames
 from situ.spark import frames
 from situ.spark.checkpoint import Offset, last_batch, read_offset
-from situ.spark.storage.state_folder import StateFolder
+from situ.storage.state_folder import StateFolder
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,7 +17,7 @@ from situ.project.check import check_folder
 from situ.routing.model import Advertisement, ClientDeclaration, Subscription
 from situ.scopes import filter_sets
 from situ.spark.dataframes.frame import EventFrame
-from situ.spark.dataframes.values import DataColumn
+from situ.lang.types.data_column import DataColumn
 from situ.spark.dataframes.worker import ENVELOPE, FAILURE, event_rows
 from situ.stages.plan import Plan, compile_plan
 from situ.stages.stamp import stamp

@@ -70,7 +70,7 @@ from situ.spark.dataframes.frame import (
     schema_of,
     without,
 )
-from situ.spark.dataframes.values import DataColumn, holds
+from situ.lang.types.data_column import DataColumn, holds
 from situ.spark.dataframes.worker import (
     ProjectTerms,
     envelope_array,

@@ -49,7 +49,7 @@ from situ.spark.dataframes.frame import (
     read_frame,
     without,
 )
-from situ.spark.dataframes.values import DataColumn
+from situ.lang.types.data_column import DataColumn
 from situ.spark.dataframes.worker import ProjectTerms, event_rows, failure_array, failure_of_row, now
 from situ.stages.decode import STAGE as DECODE
 from situ.stages.interpret import STAGE, Interpretation
