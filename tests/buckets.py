@@ -19,8 +19,8 @@ from situ.sources.model import Push
 from situ.spark import detect
 from situ.spark.checkpoint import Offset
 from situ.spark.detect import BatchShare, work
-from situ.storage.state_folder import open_folder
 from situ.stages.detect.detection_plan import DetectionPlan
+from situ.storage.state_folder import open_folder
 from tests.situations import Case, batches, observation_batches
 
 

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from datetime import timedelta
 
-from situ.archive.format import Archive, ArchivedSegment, ArchiveDescription
+from situ.archive.format import Archive, ArchiveDescription, ArchivedSegment
 from situ.archive.layout import ArchiveTerms, tables_of
 from situ.bus.interface import Bus, StreamState, wall_clock
 from situ.event.message import StoredMessage
@@ -179,9 +179,7 @@ class Archiver:
         )
         self._tell(state, self._last.last, None)
 
-    def _append(
-        self, segment: ArchivedSegment, messages: list[StoredMessage], terms: ArchiveTerms
-    ) -> ArchivedSegment:
+    def _append(self, segment: ArchivedSegment, messages: list[StoredMessage], terms: ArchiveTerms) -> ArchivedSegment:
         return self._archive.append(segment, tables_of(messages, terms))
 
     def _note_gap(self, state: StreamState) -> None:

@@ -10,24 +10,59 @@ import asyncio
 from bisect import bisect_left
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from situ.archive.format import Archive, ArchivedSegment
+from situ.archive.format import Archive, ArchivedSegment, open_archive
 from situ.archive.layout import LINES, messages_of
 from situ.bus.interface import Bus, StreamState
 from situ.event.instants import microseconds
 from situ.event.message import PLACES, StoredMessage
 from situ.event.subjects import BusNames
 from situ.lang.records import replace
+from situ.settings import Settings
+from situ.storage.state_folder import open_folder
 
 
 def segment_messages(archive: Archive, segment: ArchivedSegment, first: int, last: int) -> list[StoredMessage]:
     """Those messages of a segment that are among these, in order."""
     batches = (batch for part in segment.parts for batch in archive.read(part, LINES))
     return [each for each in messages_of(batches) if first <= each.seq <= last]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastLog:
+    """Messages of the log that are archived, for tasks that read them without the bus."""
+
+    place: str
+    format: str
+    segments: tuple[ArchivedSegment, ...]
+    first: int
+    last: int
+
+    @classmethod
+    def of(cls, archive: Archive, settings: Settings, base: Path, first: int, last: int) -> PastLog:
+        """Those from ``first`` to ``last``."""
+        segments = tuple(each for each in archive.segments() if each.last >= first and each.first <= last)
+        place = str(open_folder(settings.log.archive.value, base))
+        return cls(place=place, format=settings.log.archive_format, segments=segments, first=first, last=last)
+
+    def before(self, first: int) -> PastLog:
+        """Those that a log which begins with this message does not have."""
+        segments = tuple(each for each in self.segments if each.first < first)
+        return replace(self, segments=segments, last=min(self.last, first - 1))
+
+    def only(self, segment: ArchivedSegment) -> PastLog:
+        return replace(self, segments=(segment,))
+
+    def messages(self) -> Iterator[StoredMessage]:
+        archive = open_archive(self.place, self.format)
+        for segment in self.segments:
+            yield from segment_messages(archive, segment, self.first, self.last)
 
 
 class ArchivedBus:

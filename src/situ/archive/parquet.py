@@ -21,7 +21,7 @@ import msgspec
 import pyarrow as pa
 from pyarrow import parquet
 
-from situ.archive.format import ArchivedPart, ArchivedSegment, ArchiveDescription, PartTable
+from situ.archive.format import ArchiveDescription, ArchivedPart, ArchivedSegment, PartTable
 from situ.lang.catalogue import (
     ARCHIVE_AWAY,
     ARCHIVE_DAMAGED,

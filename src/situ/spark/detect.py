@@ -31,12 +31,12 @@ from situ.spark import frames
 from situ.spark.checkpoint import Offset
 from situ.spark.plans import known_instances, load_plan
 from situ.spark.state_store import BucketStep, KernelStateStore, name_of
-from situ.storage.state_folder import StateFolder
 from situ.stages.detect.detection_plan import NOTHING_HIDDEN, DetectionPlan, Hidden
 from situ.stages.detect.situation_events import DetectionCounts
 from situ.stages.detect.step import PolicyObservations, read_rows, readable, step_safely
 from situ.stages.plan import Plan
 from situ.stages.root_log import upgrade_message
+from situ.storage.state_folder import StateFolder
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Stage enrich. A bucket gets the rows it needs as bytes, however many they are: one row for Spark to move. What a task

@@ -64,6 +64,9 @@ class StateFiles(Protocol):
     def names(self, path: str) -> list[str]:
         """Of the files and folders directly in a folder; none if it is not there."""
 
+    def walk(self, path: str) -> list[str]:
+        """The files in a folder and in those below, by their names from there; none if it is not there."""
+
     def remove(self, path: str) -> None:
         """A file or a whole folder, if it is there."""
 
@@ -110,6 +113,10 @@ class LocalFiles:
             return [each for each in os.listdir(path) if not each.startswith(".")]  # noqa: PTH208
         except FileNotFoundError:
             return []
+
+    def walk(self, path: str) -> list[str]:
+        every = (os.path.join(at, name) for at, _, names in os.walk(path) for name in names)  # noqa: PTH118
+        return sorted(os.path.relpath(each, path) for each in every)
 
     def remove(self, path: str) -> None:
         try:
@@ -191,6 +198,14 @@ class ArrowFiles:
         selector = FileSelector(path, allow_not_found=True)
         found = self._try(path, lambda: self._files.get_file_info(selector))
         return [each.base_name for each in found if not each.base_name.startswith(".")]
+
+    def walk(self, path: str) -> list[str]:
+        from pyarrow.fs import FileSelector, FileType
+
+        selector = FileSelector(path, allow_not_found=True, recursive=True)
+        found = self._try(path, lambda: self._files.get_file_info(selector))
+        files = [each.path for each in found if each.type == FileType.File]
+        return sorted(each.removeprefix(f"{path}/") for each in files)
 
     def remove(self, path: str) -> None:
         from pyarrow.fs import FileType
@@ -367,6 +382,10 @@ class StateFolder:
     def names(self) -> list[str]:
         """Of the files and folders in it, without those that are being written."""
         return self._files.names(self._path())
+
+    def walk(self) -> list[str]:
+        """The files in it and in folders below, by their names from here."""
+        return self._files.walk(self._path())
 
     def exists(self, name: str = "") -> bool:
         return self._files.exists(self._path(name))

@@ -302,7 +302,9 @@ def _archive(found: ArchiveMetrics, now: int) -> Iterator[Text]:
     if found.failing:
         since = f"tried again for {_length(now - found.since)}" if found.since else "tried again"
         yield Text(f"  {visible(found.failing)} It is {since}.", "yellow")
-        yield Text("  What is not archived is in the root log alone, which keeps what log.age and log.size say.", "yellow")
+        yield Text(
+            "  What is not archived is in the root log alone, which keeps what log.age and log.size say.", "yellow"
+        )
     if found.lost:
         text = f"  {count(found.lost, 'message')} left the root log before they were archived, and are in neither"
         yield Text(text, "bold red")

@@ -418,7 +418,7 @@ NO_ARCHIVE = define(
 ARCHIVE_IN_FORMER_TERMS = define(
     "N177",
     "archive in former terms",
-    "Events of the archive are in the terms of root {found}, and the project has been told of {known}.",
+    "Events of the archive are in the terms of root {found}, and the registry of the project knows up to {known}.",
     "Root types were replaced while it ran: replay with the registry of that project, which knows the former ones.",
     found=int,
     known=int,

@@ -377,7 +377,9 @@ class ObservationDecoder:
 
     def attributes(self, type: str) -> tuple[str, ...]:
         """The attributes of a type that anything is read of."""
-        return tuple(dict.fromkeys(name for each in self._groups if type in each.types for name in each.columns.attributes))
+        return tuple(
+            dict.fromkeys(name for each in self._groups if type in each.types for name in each.columns.attributes)
+        )
 
     def columns(self, events: EventColumns) -> ObservationBatch | None:
         """What events in columns say; None if their columns do not tell it, and their text has to be read."""
@@ -385,9 +387,7 @@ class ObservationDecoder:
         own = None
         if self._policies and events.clients is not None:
             own = _some(pc.is_in(events.clients, pa.array(sorted(self._policies), events.clients.type)).to_pylist())
-        given = _Events(
-            events.ids, events.sources, events.times, events.received, (), events.positions, own
-        )
+        given = _Events(events.ids, events.sources, events.times, events.received, (), events.positions, own)
         seen: dict[str, SourceTimes] = {}
         observed: list[PushObservations] = []
         for group in groups:

@@ -28,6 +28,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from situ.contexts.model import ROOT
 from situ.event.failures import is_of_event
 from situ.event.row import Row
+from situ.lang.types.data_column import DataColumn
 from situ.policies import lifecycle
 from situ.policies.enrichment.enrich import EnrichedRows
 from situ.policies.enrichment.instances import InstanceColumns
@@ -41,7 +42,6 @@ from situ.policies.plan import Leaf
 from situ.sources.table import Table
 from situ.spark.dataframes.conditions import is_root_event
 from situ.spark.dataframes.frame import DATA, EVENT, EventFrame
-from situ.lang.types.data_column import DataColumn
 from situ.spark.dataframes.worker import ProjectTerms, event_rows, now
 from situ.stages.detect.detection_plan import NOTHING_HIDDEN, DetectionPlan, Hidden
 from situ.stages.detect.step import PolicyObservations, PolicyReader, read_rows, readable
