@@ -150,8 +150,7 @@ class Archiver:
 
     async def _write(self, messages: list[StoredMessage], state: StreamState) -> None:
         if not messages:
-            self._note_gap(state)
-            return
+            return  # what was begun has left the log: it is counted with the next segment
         terms = await self._terms_now()
         before, again = self._last, self._again
         due = 1 + before.last if before is not None else messages[0].seq
@@ -181,14 +180,6 @@ class Archiver:
 
     def _append(self, segment: ArchivedSegment, messages: list[StoredMessage], terms: ArchiveTerms) -> ArchivedSegment:
         return self._archive.append(segment, tables_of(messages, terms))
-
-    def _note_gap(self, state: StreamState) -> None:
-        """All messages of a segment that was begun have left the log: what was written of them does not count."""
-        if self._again is not None:
-            _log.error("%s", ARCHIVE_GAP(
-                messages=self._again.last - self._again.first + 1, first=self._again.first, last=self._again.last
-            ).message)  # fmt: skip
-        self._tell(state, self._last.last if self._last is not None else 0, None)
 
     def _tell(self, state: StreamState, done: int, oldest: int | None) -> None:
         behind = max(state.last - done, 0)

@@ -94,7 +94,9 @@ class ParquetArchive:
         whole = sorted(int(name[5:-5]) for name in names if name.startswith("upto-"))
         found = [each for some in self._at_once(whole, self._together) for each in some]
         begin = whole[-1] if whole else 0
-        found += self._at_once(sorted(number for number in _numbers(names) if number > begin), self._segment)
+        # Names may be missing in a list that is not up to date; numbers are not.
+        last = max(_numbers(names), default=begin)
+        found += self._at_once(range(begin + 1, last + 1), self._segment)
         while (following := self._found(found[-1].number + 1 if found else 1)) is not None:
             found.append(following)
         return found
