@@ -419,10 +419,9 @@ def _dead(problem: Problem, file: MappedFile, row: int, original: str) -> DeadRo
 
 
 def _dead_row(bad: BadRow, file: MappedFile, row: int) -> DeadRow:
-    code, path, message, _ = bad.errors[0]
+    code, _, message, _ = bad.errors[0]
     original = bad.original.decode(errors="replace")[:_LONGEST]
-    said = f"{path}: {message}" if path else message
-    return DeadRow(code=code, file=str(file), row=row, message=said, original=original)
+    return DeadRow(code=code, file=str(file), row=row, message=message, original=original)
 
 
 def _shown(values: Mapping[str, Any]) -> str:
@@ -561,14 +560,12 @@ def _converter(type: Type, column: MappedColumn) -> Callable[[Any], Any]:
 
 
 def _number(of: Callable[[Any], Any], value: Any) -> Any:
-    if isinstance(value, decimal.Decimal):
-        return of(value) if of(value) == value else _plain_text(value)
-    if not isinstance(value, str):
-        return value
+    """A number that is another kind of number there; what is lost by that, or is none, stays what it is."""
     try:
-        return of(value)
-    except ValueError:
+        found = of(value)
+    except (ValueError, TypeError, OverflowError):
         return value
+    return found if isinstance(value, str) or found == value else value
 
 
 def _plain_text(value: Any) -> str:
