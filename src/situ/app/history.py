@@ -6,6 +6,7 @@ the archive is older than a root of now. `SituationTable` writes situations to P
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -57,6 +58,8 @@ class HistoryOutcome:
     """What was seen of a history; its situations were told one by one."""
 
     events: int = 0
+    seconds: float = 0.0
+    """That the batch took, without the start of Spark."""
     situations: int = 0
     counts: DetectionCounts = field(default_factory=DetectionCounts)
     looked: Mapping[str, PolicyInput] = field(default_factory=dict)
@@ -196,12 +199,15 @@ def _run(
 
     count = 0
     with _session(folder, settings) as session:
+        begin = time.perf_counter()
         history = detect_history(session, terms, plan)
         for each in history.situations:
             count += 1
             told(_replayed(each))
+        seconds = time.perf_counter() - begin
     return HistoryOutcome(
         events=history.note.events,
+        seconds=seconds,
         situations=count,
         counts=history.note.counts,
         looked=_looked(history.note, compiled, terms.policies),

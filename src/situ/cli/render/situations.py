@@ -112,7 +112,7 @@ def _blind(name: str, looked: PolicyInput) -> str:
 
 
 def _history(history: HistoryOutcome, table: str) -> Iterator[Text]:
-    yield Text(f"{count(history.events, 'event')} read")
+    yield Text(f"{count(history.events, 'event')} read in {history.seconds:.1f} s")
     if table:
         yield Text(f"{count(history.situations, 'situation')} written to {visible(table)}")
     if history.dead:
