@@ -174,28 +174,32 @@ def replayed(folder: Path, cores: int) -> Mapping[str, Any]:
     command = [sys.executable, "-m", "benchmarks.archive_backfill", "--worker", str(folder), str(cores)]
     with (folder / f"worker-{cores}.log").open("wb") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors)
-        peak = _peak(process)
+        peak, cpu = _used(process)
     assert process.stdout is not None
     text = process.stdout.read()
     assert process.returncode == 0, (folder / f"worker-{cores}.log").read_text()[-4000:]
-    return {**json.loads(text.splitlines()[-1]), "peak": peak}
+    return {**json.loads(text.splitlines()[-1]), "peak": peak, "cpu": cpu}
 
 
-def _peak(process: subprocess.Popen[bytes]) -> int:
-    """The most that a process and its children had in memory together; what workers share counts in each."""
+def _used(process: subprocess.Popen[bytes]) -> tuple[int, float]:
+    """The most that a process and its children had in memory together, where what workers share counts in each; and
+    the seconds of CPU that they used, but for the last moment of each."""
     import psutil
 
     peak, me = 0, psutil.Process(process.pid)
+    seconds: dict[int, float] = {}
     while process.poll() is None:
         found = 0
         for each in (me, *_children(me)):
             try:
                 found += each.memory_info().rss
+                times = each.cpu_times()
+                seconds[each.pid] = times.user + times.system
             except psutil.Error:
                 continue
         peak = max(peak, found)
         time.sleep(0.2)
-    return peak
+    return peak, sum(seconds.values())
 
 
 def _children(process: Any) -> list[Any]:
@@ -210,8 +214,6 @@ def _children(process: Any) -> list[Any]:
 
 def work(folder: Path, cores: int) -> Mapping[str, Any]:
     """In a process of its own: the replay."""
-    import resource
-
     from situ.app.history import HistoryQuery, replay_history
     from situ.app.replay import ReplayedSituation
 
@@ -223,11 +225,9 @@ def work(folder: Path, cores: int) -> Mapping[str, Any]:
 
     query = HistoryQuery(place=str(folder / "archive"), policies=deployment.policies)
     outcome = replay_history(folder / "plant", deployment, query, told)
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return {
         "events": outcome.events,
         "seconds": outcome.seconds,
-        "cpu": sum(each.ru_utime + each.ru_stime for each in used),
         "situations": len(found),
         "digest": hashlib.sha256("\n".join(sorted(found)).encode()).hexdigest(),
     }
