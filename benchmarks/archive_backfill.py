@@ -1,4 +1,4 @@
-"""Detection over an archive of the root log: the security policy over months of sightings, as `situ replay --over` does.
+"""Detection over an archive of the root log: the security policy over sightings, as `situ replay --over` does it.
 
 The archive is written by the code that writes it in a run, from columns instead of messages, which is what makes 20
 million events in a minute. Each variant is a process of its own with as many cores as it says, because Spark has one
@@ -123,7 +123,7 @@ class Sightings(Building):
 
 def write(folder: Path, events: int) -> int:
     """A project, and its archive with so many events; the bytes of the archive."""
-    from situ.archive.format import ArchivedSegment, ArchiveDescription, PartTable
+    from situ.archive.format import ArchiveDescription, ArchivedSegment, PartTable
     from situ.archive.parquet import ParquetArchive
     from situ.storage.state_folder import StateFolder
 
@@ -158,7 +158,9 @@ def write(folder: Path, events: int) -> int:
 def _room(number: int) -> str:
     x, y = 30.0 * (number % 100), 30.0 * (number // 100)
     area = {"x1": x, "y1": y, "x2": x + 30.0, "y2": y + 30.0}
-    return f'room {number},{"open" if number % 5 else "restricted"},"{json.dumps(area).replace(chr(34), chr(34) * 2)}"\n'
+    return (
+        f'room {number},{"open" if number % 5 else "restricted"},"{json.dumps(area).replace(chr(34), chr(34) * 2)}"\n'
+    )
 
 
 def _put(file: Path, text: str) -> None:

@@ -57,7 +57,9 @@ class Log:
         self.now = START
         self.bus = MemoryBus(clock=lambda: self.now)
         self.folder = folder
-        self.deployment = load_project(write(folder / "plant", {"situ.yaml": "name: plant\n", "types/a.yaml": TYPES})).deployment.at_version(1)
+        self.deployment = load_project(
+            write(folder / "plant", {"situ.yaml": "name: plant\n", "types/a.yaml": TYPES})
+        ).deployment.at_version(1)
         self._dice = random.Random(seed)
         self._seqs: dict[str, int] = {}
 

@@ -1,4 +1,4 @@
-"""Detection over months as a batch on Spark: what policies find in an archive or in files of others, and the table of it.
+"""Detection over months as a batch on Spark: what policies find in an archive or in files of others, as a table.
 
 `replay_history` needs no run and no bus: what is declared is that of the project folder, or that of the registry where
 the archive is older than a root of now. `SituationTable` writes situations to Parquet.

@@ -1,8 +1,8 @@
 """What an archive is: segments of the log in order, each with a table for every event type and day.
 
-`Archive` is what a format can do, `open_archive` finds the format by its name. Parquet comes with Situ; others are entry
-points of the group ``situ.archives``, each a function from a folder (:class:`situ.storage.state_folder.StateFolder`)
-to an :class:`Archive`. This module knows no format.
+`Archive` is what a format can do, `open_archive` finds the format by its name. Parquet comes with Situ; others are
+entry points of the group ``situ.archives``, each a function from a folder
+(:class:`situ.storage.state_folder.StateFolder`) to an :class:`Archive`. This module knows no format.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """The columns of an archive: messages of the root log as tables, and the messages again.
 
 A row is an event. It has its place in the log and its envelope in columns, its data as a struct in root's terms, and
-beside that the line of the log as it was, with subject and headers of its message. The columns are for whoever computes:
-detection over months reads only those it needs, and no text. The line is what is right: the messages that are made of
-it equal those that were stored, byte for byte, whatever a type looks like by now.
+beside that the line of the log as it was, with subject and headers of its message. The columns are for whoever
+computes: detection over months reads only those it needs, and no text. The line is what is right: the messages that are
+made of it equal those that were stored, byte for byte, whatever a type looks like by now.
 
-A table has the events of one type and of one day: the day on which the log stored them, in UTC. Nothing is added to a day
-that is over, so old days can be moved, and a position says where to look. Event times may be anything; each part of a
-segment says which it has.
+A table has the events of one type and of one day: the day on which the log stored them, in UTC. Nothing is added to a
+day that is over, so old days can be moved, and a position says where to look. Event times may be anything; each part of
+a segment says which it has.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def _archived(session: SparkSession, past: PastLog, address: Address, version: i
         interpretation = load_plan(address, version).interpretation
         for batch in batches:
             for text in batch.column("past").to_pylist():
-                messages = pickle.loads(text).messages()  # noqa: S301 - the driver's own
+                messages = pickle.loads(text).messages()
                 yield from log_batches((upgrade_message(each, interpretation) for each in messages), _ROWS)
 
     return given.mapInArrow(run, log.schema)

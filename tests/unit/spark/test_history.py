@@ -40,7 +40,9 @@ from tests.guarded import FILES
 from tests.project_files import write
 from tests.volume import cases
 
-INSIDE = "policy inside\nwindow 2 s\nconcepts\n  person A\n  room R\nconditions\n  A is inside R\nactions\n  raise alarm\n"
+INSIDE = (
+    "policy inside\nwindow 2 s\nconcepts\n  person A\n  room R\nconditions\n  A is inside R\nactions\n  raise alarm\n"
+)
 HOUR = 3600 * SECOND
 _LITERALS = (
     "A is inside R",
@@ -138,9 +140,7 @@ def terms_of(deployment: Deployment, folder: Path, names: Iterable[str]) -> Dete
     detecting = compile_plan(deployment).detecting.only(tuple(names))
     keyed = detecting.tables.keyed
     with open_tables({name: deployment.sources[name] for name in keyed}, folder, keyed=keyed) as tables:
-        return DetectionTerms(
-            project=ProjectTerms.of(deployment, {}), policies=tuple(names), tables=tables.snapshot
-        )
+        return DetectionTerms(project=ProjectTerms.of(deployment, {}), policies=tuple(names), tables=tables.snapshot)
 
 
 def detected(terms: DetectionTerms, plan: HistoryPlan, buckets: int = 3) -> tuple[list[PastSituation], HistoryNote]:

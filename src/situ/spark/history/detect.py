@@ -121,11 +121,11 @@ class HistoryPlan:
         """This, divided among tasks."""
         events = sum(each.events for each in self.parts)
         most = max(1, min(_A_TASK, events // max(2 * cores, 1)))
-        found: list[HistoryPlan] = []
-        for some in _divided(sorted(self.parts, key=lambda each: (each.begin, each.name)), most):
-            found.append(replace(self, parts=tuple(some), files=(), maps=()))
-        found += [replace(self, parts=(), files=(each,)) for each in self.files]
-        return found
+        parts = _divided(sorted(self.parts, key=lambda each: (each.begin, each.name)), most)
+        return [
+            *(replace(self, parts=tuple(some), files=(), maps=()) for some in parts),
+            *(replace(self, parts=(), files=(each,)) for each in self.files),
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

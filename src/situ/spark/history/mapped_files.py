@@ -222,9 +222,9 @@ def _columns(found: Fields, struct: Struct | None, read: Reader) -> Iterator[Map
 def _misses(struct: Struct, path: Sequence[str], key: ScalarNode) -> Problem | None:
     at: Type = struct
     for place, name in enumerate(path):
-        attribute = plain(at).attribute(name) if isinstance(plain(at), Struct) else None
+        bare = plain(at)
+        attribute = bare.attribute(name) if isinstance(bare, Struct) else None
         if attribute is None:
-            bare = plain(at)
             known = [each.name for each in bare.attributes] if isinstance(bare, Struct) else []
             where = f" in `{'.'.join(path[:place])}`" if place else ""
             return NO_MAPPED_ATTRIBUTE(
@@ -293,9 +293,11 @@ def _missing(file: MappedFile, by: FileMap, deployment: Deployment) -> Iterator[
     shown = ", ".join(f"`{each}`" for each in known[:20])
     named = [*by.named]
     taken = {each.path[0] for each in by.columns}
-    for attribute in struct.attributes:
-        if not attribute.optional and attribute.default is None and attribute.name not in taken:
-            named.append((MappedColumn(name=attribute.name), f"the attribute of `{struct.name}` of that name"))
+    named += [
+        (MappedColumn(name=each.name), f"the attribute of `{struct.name}` of that name")
+        for each in struct.attributes
+        if not each.optional and each.default is None and each.name not in taken
+    ]
     for column, wanted in named:
         if column.name not in known:
             yield NO_MAPPED_COLUMN(
