@@ -12,7 +12,7 @@ with tools of their own finds nothing twice either, once it is repaired, which i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TypeVar
@@ -101,12 +101,12 @@ class ParquetArchive:
             found.append(following)
         return found
 
-    def _at_once(self, numbers: Sequence[int], read: object) -> list[T]:
-        work = read  # a reader of small files, which mostly waits for a store
+    def _at_once(self, numbers: Sequence[int], read: Callable[[int], T]) -> list[T]:
+        """Small files: to read one is mostly to wait for a store."""
         if self._folder.is_local or len(numbers) < 2:
-            return [work(number) for number in numbers]  # type: ignore[operator]
+            return [read(number) for number in numbers]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            return list(pool.map(work, numbers))  # type: ignore[arg-type]
+            return list(pool.map(read, numbers))
 
     # ── writing ──
 

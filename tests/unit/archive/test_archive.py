@@ -113,7 +113,7 @@ async def test_a_segment_waits_until_it_is_old_or_large_enough(tmp_path: Path) -
 async def test_an_archive_of_another_project_is_refused(tmp_path: Path) -> None:
     log = await log_of(tmp_path)
     await log.catch_up()
-    with pytest.raises(SituError, match="N170.*another project: `plant`, and not `other`"):
+    with pytest.raises(SituError, match=r"N170.*another project: `plant`, and not `other`"):
         await log.archiver(project="other").step()
 
 
@@ -123,10 +123,10 @@ async def test_a_log_that_was_begun_anew_is_not_added_to_the_old_one(tmp_path: P
     await log.catch_up()
     again = await Log(tmp_path, seed=2).start()
     await again.add(3)
-    with pytest.raises(SituError, match="N173.*ends with message 30, and the log with 3"):
+    with pytest.raises(SituError, match=r"N173.*ends with message 30, and the log with 3"):
         await again.catch_up()
     await again.add(40)
-    with pytest.raises(SituError, match="N173.*is another one in the log"):
+    with pytest.raises(SituError, match=r"N173.*is another one in the log"):
         await again.catch_up()
 
 
@@ -137,7 +137,7 @@ async def test_two_runs_do_not_write_one_segment(tmp_path: Path) -> None:
     log.now += 10 * SECOND
     await first.step()
     await second.step()  # it goes on where the first has come to
-    with pytest.raises(SituError, match="N173.*segment 2 was written by somebody else"):
+    with pytest.raises(SituError, match=r"N173.*segment 2 was written by somebody else"):
         await first.step()
 
 
@@ -218,7 +218,7 @@ async def test_files_that_are_gone_or_broken_are_named(tmp_path: Path) -> None:
         list(archive.read(part))
     assert len(archive.segments()) > 2
     (log.place / "_log" / f"{2:020d}.json").unlink()
-    with pytest.raises(SituError, match="N172.*it is not there, and later ones are"):
+    with pytest.raises(SituError, match=r"N172.*it is not there, and later ones are"):
         log.archive().segments()
 
 
@@ -283,7 +283,7 @@ async def test_formats_of_other_packages_are_found_by_name(tmp_path: Path, monke
     archive.begin(ArchiveDescription(project="plant", zone="main"))
     assert (tmp_path / "history" / "cold" / "_log" / "archive.json").exists()
     assert archive_of(Settings(), tmp_path) is None
-    with pytest.raises(SituError, match="N174.*`cald`") as refused:
+    with pytest.raises(SituError, match=r"N174.*`cald`") as refused:
         open_archive("history", "cald", tmp_path)
     assert "Did you mean `cold`?" in refused.value.problems[0].hint
     sys.modules.pop("cold_archive")

@@ -180,7 +180,7 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are_near(tmp_path: 
 
 def test_what_a_type_requires_must_be_a_column(tmp_path: Path, deployment: Deployment) -> None:
     write(tmp_path / "in", {"a.csv": CSV})
-    with pytest.raises(SituError, match="P135.*no column `who`, which the map says is the attribute of `Seen`"):
+    with pytest.raises(SituError, match=r"P135.*no column `who`, which the map says is the attribute of `Seen`"):
         read(tmp_path / "in", MAP.replace("who: badge, ", ""), deployment)
 
 
