@@ -7,7 +7,7 @@ the archive is older than a root of now. `SituationTable` writes situations to P
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,17 +36,14 @@ from situ.policies.model import Policy
 from situ.project.state_folder import LOGS
 from situ.registry import open_registry
 from situ.settings import Settings
-from situ.sources.table import Keyed, Table
 from situ.stages.detect.backfill import lookback
 from situ.stages.detect.situation_events import DetectionCounts
 from situ.stages.plan import Plan, compile_plan
 from situ.storage.state_folder import StateFolder, environment_of, open_folder, use_options
-from situ.tables.cache import open_tables
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from situ.spark.dataframes.detect import DetectionTerms
     from situ.spark.history.detect import HistoryNote, HistoryPlan, PastSituation
     from situ.spark.history.mapped_files import DeadRow, FileMap
 
@@ -94,14 +91,14 @@ def replay_history(
     place = open_folder(query.place, base)
     plan, deployment = _plan_of(place, deployment, query, folder)
     compiled = compile_plan(deployment)
-    terms = _terms(compiled, tuple(query.policies), plan.maps, folder)
+    names = tuple(query.policies)
     if query.since is not None:
         since = microseconds(query.since)
-        plan = replace(plan, since=since, early=since - lookback(compiled.detecting.only(terms.policies)))
+        plan = replace(plan, since=since, early=since - lookback(compiled.detecting.only(names)))
     if query.until is not None:
         plan = replace(plan, until=microseconds(query.until))
     plan = replace(plan, parts=tuple(each for each in plan.parts if _is_wanted(each, plan)))
-    return _run(folder, settings, terms, plan, compiled, told)
+    return _run(folder, settings, names, plan, compiled, told)
 
 
 def with_policies(deployment: Deployment, policies: Mapping[str, Policy]) -> Deployment:
@@ -171,33 +168,12 @@ def _maps(files: Sequence[tuple[str, bytes]], deployment: Deployment) -> tuple[F
     return tuple(each for each in found if each is not None)
 
 
-def _terms(plan: Plan, names: tuple[str, ...], maps: Sequence[FileMap], folder: Path) -> DetectionTerms:
-    from situ.spark.dataframes.detect import DetectionTerms, blind_policies
-    from situ.spark.dataframes.worker import ProjectTerms
-
-    blind = blind_policies(plan, names)
-    seeing = tuple(name for name in names if name not in blind)
-    detecting = plan.detecting.only(seeing)
-    sources = plan.deployment.sources
-    looked_up = plan.interpretation.keyed({each.context for each in maps}) if maps else {}
-
-    def read(keyed: Mapping[str, Collection[Keyed]]) -> Mapping[str, Table]:
-        with open_tables({name: sources[name] for name in keyed}, folder, keyed=keyed) as tables:
-            return tables.snapshot
-
-    return DetectionTerms(
-        project=ProjectTerms.of(plan.deployment, read(looked_up)),
-        policies=seeing,
-        tables=read(detecting.tables.keyed),
-    )
-
-
 def _run(
-    folder: Path, settings: Settings, terms: DetectionTerms, plan: HistoryPlan, compiled: Plan, told: OnSituation
+    folder: Path, settings: Settings, names: Sequence[str], plan: HistoryPlan, compiled: Plan, told: OnSituation
 ) -> HistoryOutcome:
-    from situ.spark.history.detect import detect_history
+    from situ.spark.history.detect import detect_history, history_terms
 
-    count = 0
+    terms, count = history_terms(compiled, names, plan.maps, folder), 0
     with _session(folder, settings) as session:
         begin = time.perf_counter()
         history = detect_history(session, terms, plan)
@@ -210,7 +186,7 @@ def _run(
         seconds=seconds,
         situations=count,
         counts=history.note.counts,
-        looked=_looked(history.note, compiled, terms.policies),
+        looked=_looked(history.note, compiled, names),
         dead=history.note.dead,
         samples=tuple(history.note.samples),
     )

@@ -28,12 +28,17 @@ from situ.policies.load import PolicyFile, load_policies
 from situ.policies.model import Detection
 from situ.registry.snapshots import publish_deployment
 from situ.spark.dataframes.detect import DetectionTerms, detection_batches, portions_of
-from situ.spark.dataframes.worker import ProjectTerms
-from situ.spark.history.detect import HistoryNote, HistoryPlan, HistoryReader, PastSituation, situations_of
+from situ.spark.history.detect import (
+    HistoryNote,
+    HistoryPlan,
+    HistoryReader,
+    PastSituation,
+    history_terms,
+    situations_of,
+)
 from situ.stages.detect.backfill import lookback
 from situ.stages.plan import compile_plan
 from situ.storage.state_folder import StateFolder
-from situ.tables.cache import open_tables
 from situ.testing.fixtures import load_project
 from tests.archives import SECOND, START
 from tests.guarded import FILES
@@ -137,10 +142,7 @@ def archived(folder: Path, deployment: Deployment, messages: Sequence[StoredMess
 
 
 def terms_of(deployment: Deployment, folder: Path, names: Iterable[str]) -> DetectionTerms:
-    detecting = compile_plan(deployment).detecting.only(tuple(names))
-    keyed = detecting.tables.keyed
-    with open_tables({name: deployment.sources[name] for name in keyed}, folder, keyed=keyed) as tables:
-        return DetectionTerms(project=ProjectTerms.of(deployment, {}), policies=tuple(names), tables=tables.snapshot)
+    return history_terms(compile_plan(deployment), tuple(names), (), folder)
 
 
 def detected(terms: DetectionTerms, plan: HistoryPlan, buckets: int = 3) -> tuple[list[PastSituation], HistoryNote]:

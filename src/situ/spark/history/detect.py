@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import pickle
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -33,11 +34,13 @@ from situ.policies.enrichment.enrich import EnrichedRows, PushObservations
 from situ.policies.enrichment.observations import EventColumns
 from situ.policies.lifecycle import SituationPhase
 from situ.policies.model import Cause, Detection
+from situ.sources.table import Keyed, Table
 from situ.spark.dataframes.detect import (
     DETECTIONS,
     PORTIONS,
     DetectionTerms,
     ReadyPolicies,
+    blind_policies,
     bucket_portions,
     detection_batches,
     enrich_rows,
@@ -46,11 +49,14 @@ from situ.spark.dataframes.detect import (
     sorted_by_bucket,
     stamped_rows,
 )
+from situ.spark.dataframes.worker import ProjectTerms
 from situ.spark.history.mapped_files import DeadRow, FileMap, MappedFile, read_mapped
 from situ.stages.detect.detection_plan import NOTHING_HIDDEN, Hidden, visible_positions
 from situ.stages.detect.situation_events import DetectionCounts
 from situ.stages.detect.step import PolicyObservations
+from situ.stages.plan import Plan
 from situ.stages.root_log import upgrade_message
+from situ.tables.cache import open_tables
 
 _TOGETHER = 65_536
 """Events that are enriched at once."""
@@ -134,6 +140,25 @@ class History:
 
     situations: Iterator[PastSituation]
     note: HistoryNote = field(default_factory=HistoryNote)
+
+
+def history_terms(plan: Plan, policies: Sequence[str], maps: Sequence[FileMap], folder: Path) -> DetectionTerms:
+    """What tasks need to detect by these policies, with the tables as they are now; those that see nothing are left
+    out."""
+    blind = blind_policies(plan, policies)
+    seeing = tuple(name for name in policies if name not in blind)
+    detecting, sources = plan.detecting.only(seeing), plan.deployment.sources
+
+    def read(keyed: Mapping[str, Collection[Keyed]]) -> Mapping[str, Table]:
+        with open_tables({name: sources[name] for name in keyed}, folder, keyed=keyed) as tables:
+            return tables.snapshot
+
+    looked_up = plan.interpretation.keyed({each.context for each in maps}) if maps else {}
+    return DetectionTerms(
+        project=ProjectTerms.of(plan.deployment, read(looked_up)),
+        policies=seeing,
+        tables=read(detecting.tables.keyed),
+    )
 
 
 def detect_history(session: SparkSession, terms: DetectionTerms, plan: HistoryPlan) -> History:
