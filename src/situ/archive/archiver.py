@@ -169,7 +169,8 @@ class Archiver:
         )
         self._last = await asyncio.to_thread(self._append, segment, messages, terms)
         if lost:
-            _log.error("%s", ARCHIVE_GAP(messages=lost, first=due, last=messages[0].seq - 1).message)
+            gap = ARCHIVE_GAP(messages=lost, first=due, last=messages[0].seq - 1)
+            _log.error("%s %s", gap.code.code, gap.message)
         self.metrics = replace(
             self.metrics,
             events=self.metrics.events + segment.events,

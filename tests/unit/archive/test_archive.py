@@ -142,13 +142,14 @@ async def test_two_runs_do_not_write_one_segment(tmp_path: Path) -> None:
 
 
 @in_loop
-async def test_what_left_the_log_before_its_turn_is_counted(tmp_path: Path) -> None:
+async def test_what_left_the_log_before_its_turn_is_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     log = await log_of(tmp_path, 10)
     await log.catch_up()
     await log.add(10)
     await log.bus.purge(log.bus.names.root_stream, 15)
     archiver = await log.catch_up()
     assert archiver.metrics.lost == 4
+    assert "N175 4 messages left the log before they were archived, those from 11 to 14." in caplog.text
     segments = log.archive().segments()
     assert [each.lost for each in segments if each.lost] == [4]
     assert [each.seq for each in read_back(log.archive())] == [*range(1, 11), *range(15, 21)]

@@ -117,7 +117,7 @@ def _history(history: HistoryOutcome, table: str) -> Iterator[Text]:
         yield Text(f"{count(history.situations, 'situation')} written to {visible(table)}")
     if history.dead:
         codes = ", ".join(f"{code} {number:,}" for code, number in sorted(history.dead.items()))
-        yield Text(f"{count(sum(history.dead.values()), 'row')} are no events and were left out: {codes}", "yellow")
+        yield Text(f"{count(sum(history.dead.values()), 'row')} left out, no events: {codes}", "yellow")
         for each in history.samples:
             where = f"{each.file}, row {each.row:,}" if each.row else each.file
             yield Text(visible(f"  {where}: {each.code} {each.message}"), "yellow")

@@ -306,7 +306,7 @@ def _archive(found: ArchiveMetrics, now: int) -> Iterator[Text]:
             "  What is not archived is in the root log alone, which keeps what log.age and log.size say.", "yellow"
         )
     if found.lost:
-        text = f"  {count(found.lost, 'message')} left the root log before they were archived, and are in neither"
+        text = f"  Left the root log before they were archived, and in neither: {count(found.lost, 'message')}"
         yield Text(text, "bold red")
 
 
