@@ -83,6 +83,7 @@ class Archiver:
         said = f"{problem.code.code} {problem.message}"
         if self.metrics.failing != said:
             _log.warning("%s It is tried again; the log keeps what is not archived.", said)
+        self._begun = False  # what was begun is finished first, with the messages that it has
         since = self.metrics.since or self._clock()
         self.metrics = replace(self.metrics, failing=said, since=since)
 

@@ -117,12 +117,13 @@ class ParquetArchive:
             raise SituError(ARCHIVE_OF_ANOTHER_LOG(Location(file=str(self._folder)), reason=reason))
         parts = tuple(_part(segment, each) for each in tables)
         segment = replace(segment, parts=parts)
+        if before is not None:
+            # While it is known what was begun: later nobody would find what is not written again.
+            for left in {each.name for each in before.parts} - {each.name for each in parts}:
+                self._remove(left)
         self._write(self._log, _PENDING, msgspec.json.encode(segment))
         for part, each in zip(parts, tables, strict=True):
             self._write(self._folder, part.name, _encoded(each, segment))
-        if before is not None:
-            for left in {each.name for each in before.parts} - {each.name for each in parts}:
-                self._folder.remove(left)
         self._write(self._log, _name(segment.number), msgspec.json.encode(segment))
         self._last = segment
         if segment.number % _TOGETHER == 0:
@@ -186,6 +187,14 @@ class ParquetArchive:
     def _write(self, folder: StateFolder, name: str, content: bytes) -> None:
         try:
             folder.write(name, content, sync=True)
+        except SituError as error:
+            raise _away(error) from None
+        except OSError as error:
+            raise SituError(ARCHIVE_AWAY(Location(file=str(self._folder)), reason=_said(error))) from None
+
+    def _remove(self, name: str) -> None:
+        try:
+            self._folder.remove(name)
         except SituError as error:
             raise _away(error) from None
         except OSError as error:
