@@ -24,6 +24,9 @@ from tests.faults.traffic import Publisher, kill_all, start_all, wait_ready
 from tests.s3_server import s3_server
 
 PLACE = "s3a://plant/history"
+DESK = {
+    "clients/desk.yaml": "clients: {desk: {subscriptions: {all: {types: [Alarm, Reading], durable: true}}}}\n",
+}
 
 
 @pytest.mark.parametrize(
@@ -41,7 +44,7 @@ def test_runs_are_killed_and_the_store_goes_away(tmp_path: Path, engine: str, ev
         conf = "".join(f'    {name}: "{value}"\n' for name, value in store.store.items())
         said = f"log: {{archive: {PLACE}, archive_every: 100 ms}}\nspark:\n  conf:\n{conf}"
         archive = open_archive(PLACE)
-        with deployed(tmp_path / "plant", engine=engine, situ=said) as at:
+        with deployed(tmp_path / "plant", engine=engine, situ=said, files=DESK) as at:
             publisher = Publisher(at.folder, "pump", events, 3_000)
             try:
                 start_all([publisher])
@@ -62,6 +65,13 @@ def test_runs_are_killed_and_the_store_goes_away(tmp_path: Path, engine: str, ev
             shown = status(at)
             assert (shown["place"], shown["last"], shown["behind"], shown["lost"]) == (PLACE, stored[-1].seq, 0, 0)
             assert archived(archive) == stored
+            # Whoever replays does not notice that the log has forgotten the half of it.
+            whole = at.command("replay", "--engine", "edge")
+            assert whole["deliveries"] == len(at.root())
+            with at.bus() as bus:
+                bus.purge(BusNames(bus.zone).root_stream, stored[len(stored) // 2].seq)
+            assert len(at.root()) < whole["deliveries"]
+            assert at.command("replay", "--engine", "edge") == whole
 
 
 def last_of(archive: Archive) -> int:

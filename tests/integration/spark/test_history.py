@@ -22,7 +22,6 @@ from situ.spark.history.detect import HistoryPlan, PastSituation, detect_history
 from situ.spark.history.mapped_files import find_files, load_map
 from situ.spark.replay import replay
 from situ.storage.state_folder import StateFolder
-from tests.guarded import FILES
 from tests.project_files import write
 from tests.unit.spark.test_history import (
     HOUR,
@@ -35,7 +34,7 @@ from tests.unit.spark.test_history import (
     terms_of,
     walks,
 )
-from tests.zone import zone
+from tests.zone import TYPES, zone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -108,7 +107,9 @@ def test_routing_is_replayed_over_what_is_archived_and_what_the_bus_has(spark: S
     """A log of which the bus has lost the beginning, through the same subscriptions."""
     wanted = Subscription(client="desk", name="all", types=("Sighting",), durable=True)
     rows = walks(7, 200)
-    with zone(tmp_path, [wanted], types=FILES["types/building.yaml"]) as at:
+    with zone(
+        tmp_path, [wanted], types=f"{TYPES}  Sighting: {{who: string, at: Point m}}\n  Note: {{text: string}}\n"
+    ) as at:
         for message in messages_of(rows, random.Random(1)):
             sent = Message(
                 subject=message.subject, headers={**message.headers, ID: f"m{message.seq}"}, body=message.body
