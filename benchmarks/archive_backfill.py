@@ -174,11 +174,13 @@ def _put(file: Path, text: str) -> None:
 def replayed(folder: Path, cores: int) -> Mapping[str, Any]:
     """What a process with so many cores says of its replay, and how much memory all its processes had at most."""
     command = [sys.executable, "-m", "benchmarks.archive_backfill", "--worker", str(folder), str(cores)]
-    with (folder / f"worker-{cores}.log").open("wb") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors)
+    with (
+        (folder / f"worker-{cores}.log").open("wb") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors) as process,
+    ):
         peak, cpu = _used(process)
-    assert process.stdout is not None
-    text = process.stdout.read()
+        assert process.stdout is not None
+        text = process.stdout.read()
     assert process.returncode == 0, (folder / f"worker-{cores}.log").read_text()[-4000:]
     return {**json.loads(text.splitlines()[-1]), "peak": peak, "cpu": cpu}
 
