@@ -202,6 +202,31 @@ class ArchiveMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """When that began."""
 
 
+class EngineSize(msgspec.Struct, frozen=True, kw_only=True):
+    """How much an engine has to work with; 0 for what there is none of."""
+
+    executors: int = 0
+    """Processes that work beside the run."""
+    cores: int = 0
+    buckets: int = 0
+    """Among which what policies remember is divided."""
+    behind: int = 0
+    """Messages of the root log that detection has not taken yet."""
+
+
+class ExecutorLoad(msgspec.Struct, frozen=True, kw_only=True):
+    """What an executor did in the last seconds."""
+
+    worker: str
+    host: str
+    cpu: float
+    """The share of its cores that is in use."""
+    rows: float
+    """Events a second."""
+    buckets: int = 0
+    """Of policies, in the last batch that had any."""
+
+
 class RunMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """One look at a run. Instants are in microseconds since 1970, sizes in bytes."""
 
@@ -222,6 +247,7 @@ class RunMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """Messages that clients sent and the engine has not taken yet."""
     batch: float = 0.0
     """Seconds the last batch took; 0 for an engine that takes events one by one."""
+    size: EngineSize = EngineSize()
     restarts: int = 0
     clients: int = 0
     """Clients that are connected."""

@@ -47,6 +47,8 @@ def owner_of(settings: Settings, checkpoints: StateFolder) -> CheckpointOwner:
 class Offset(StoredForm, frozen=True, kw_only=True):
     """The end of a batch: ``seq`` is the last message of the log in it."""
 
+    OMITTED = ("buckets",)
+
     seq: int = 0
     version: int = 0
     """Of the deployment the batch runs with."""
@@ -56,6 +58,9 @@ class Offset(StoredForm, frozen=True, kw_only=True):
     """When the end was chosen, in microseconds: the batch knows no other present."""
     tables: dict[str, str] = msgspec.field(default_factory=dict)
     """Digests of the pull tables the batch reads, by name."""
+    buckets: int = 0
+    """Of detection: into how many buckets what policies remember at the end of the batch is divided; 0: as many as
+    the first run had."""
 
 
 def read_offset(checkpoint: StateFolder, batch: int) -> Offset:

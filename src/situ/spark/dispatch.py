@@ -29,6 +29,7 @@ from situ.event.subjects import BusNames, pack_dead
 from situ.routing.routing_table import RoutedRows
 from situ.spark import frames
 from situ.spark.checkpoint import ClientOffsetStore, Offset
+from situ.spark.elastic.load import sample_of_task
 from situ.spark.frames import TaskCounts
 from situ.spark.measure import TaskMeter, measuring_of
 from situ.spark.partitions import decode, part_of_batch
@@ -482,6 +483,7 @@ class DispatchTask:
             traces=self._traces,
             seconds=dict(self._stages.seconds),
             state_bytes=self._state_bytes,
+            worker=sample_of_task(self._plan.deployment.settings),
         )
 
     def _message(self, good: list[Row], bad: list[BadRow]) -> Iterator[Message]:

@@ -23,6 +23,7 @@ from situ.event.row import BadRow, Origin, Row
 from situ.event.subjects import SHARDS, BusNames, shards_of
 from situ.spark import frames
 from situ.spark.checkpoint import Highest, Offset
+from situ.spark.elastic.sizes import SizeStore, WantedSizes
 from situ.spark.plans import current_version, load_plan
 from situ.spark.source import SMALL, SourceOptions
 from situ.spark.state_store import PendingDeliveryStore, ShapeCheckpoint
@@ -104,6 +105,7 @@ class Batches:
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._tables: PlannedTables | None = None
+        self._sizes = SizeStore(options.checkpoint) if options.checkpoint is not None else None
 
     def first(self) -> Offset:
         """Where the first batch begins."""
@@ -122,7 +124,8 @@ class Batches:
         if last <= begin.seq and version == begin.version and not self._is_waited_for(begin):
             return begin
         small = (last - begin.seq) * state.size <= SMALL * state.messages
-        partitions = 1 if small else options.partitions
+        wanted = self._sizes.load() if self._sizes is not None else WantedSizes()
+        partitions = 1 if small else wanted.partitions or options.partitions
         version, tables = self._planned(version, begin)
         if version and partitions > 1 and self._remembers(version, begin):
             partitions = 1  # what came before what is the same for all

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from situ.app.action_queue import QueuedAction
     from situ.project.status import RunStatus
     from situ.registry.lookup import SuspendedDeclaration
-    from situ.registry.run_metrics import ArchiveMetrics, PolicyMetrics, PushSourceMetrics, RunMetrics
+    from situ.registry.run_metrics import ArchiveMetrics, EngineSize, PolicyMetrics, PushSourceMetrics, RunMetrics
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -207,6 +207,9 @@ def show_status(status: RunStatus) -> Iterator[RenderableType]:
     yield Text()
     yield _engines(status)
     for engine, figures in status.engines.items():
+        if figures.size.executors or figures.size.buckets:
+            yield Text(f"{engine}: {size_text(figures.size, figures.batch)}")
+    for engine, figures in status.engines.items():
         if figures.converted:
             each = ", ".join(f"{context} {number:,}" for context, number in sorted(figures.converted.items()))
             yield Text(f"{engine}: events converted, once for each context: {each}")
@@ -239,6 +242,15 @@ def show_status(status: RunStatus) -> Iterator[RenderableType]:
         yield Text()
         more = f" and {len(status.clients) - _SHOWN:,} more" if len(status.clients) > _SHOWN else ""
         yield Text(f"{count(len(status.clients), 'client')} connected: {', '.join(status.clients[:_SHOWN])}{more}")
+
+
+def size_text(size: EngineSize, batch: float) -> str:
+    """With how much an engine works, and how far behind detection is."""
+    parts = [count(size.executors, "executor")] if size.executors else []
+    parts.append(count(size.cores, "core"))
+    if size.buckets:
+        parts.append(f"policies in {count(size.buckets, 'bucket')}, {count(size.behind, 'message')} behind")
+    return f"{' · '.join(parts)} · last batch {batch:.1f} s"
 
 
 def _head(status: RunStatus) -> Text:

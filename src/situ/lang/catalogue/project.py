@@ -211,6 +211,22 @@ CONTRADICTION = define(
     limit=str,
     second=str,
 )
+EXECUTORS_REVERSED = define(
+    "P140",
+    "more executors at least than at most",
+    "`executors` are at least {least} and at most {most}.",
+    "Make `max` as large as `min`, or larger.",
+    least=int,
+    most=int,
+)
+EXECUTORS_WITHOUT_CLUSTER = define(
+    "P141",
+    "executors without a cluster",
+    "`executors.max` is {most}, and `{master}` has no executors to ask for.",
+    "Set `spark.master` to a cluster, or leave `executors` out: on one machine Spark uses its cores.",
+    most=int,
+    master=str,
+)
 FOLDER_IN_USE = define(
     "P120",
     "folder in use",

@@ -269,6 +269,15 @@ CHECKPOINT_IN_USE = define(
     "after some seconds.",
     holder=str,
 )
+EXECUTORS_REFUSED = define(
+    "N180",
+    "executors refused",
+    "Spark did not take it that there are to be {count} executors: {reason}.",
+    "The run goes on with those it has, and asks again. Under `spark.executors` Situ asks by itself: leave Spark's "
+    "`spark.dynamicAllocation.enabled` off, and take a master that gives executors on demand.",
+    count=int,
+    reason=str,
+)
 
 
 # DataFrames of users: `situ.spark.Project` and the data source `situ`.
