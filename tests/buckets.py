@@ -23,8 +23,8 @@ from situ.spark import detect
 from situ.spark.checkpoint import Offset
 from situ.spark.detect import BatchShare, BucketDetections, gather, work
 from situ.spark.state_store import remove_other_buckets
-from situ.spark.storage.state_folder import open_folder
 from situ.stages.detect.detection_plan import DetectionPlan
+from situ.storage.state_folder import open_folder
 from tests.situations import Case, batches, observation_batches
 
 

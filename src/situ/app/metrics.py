@@ -25,7 +25,15 @@ from situ.event.subjects import BusNames
 from situ.lang.problems import SituError
 from situ.lang.records import replace
 from situ.model import Deployment
-from situ.registry.run_metrics import METRICS_PREFIX, RUNNING, STARTING, EventRates, RunMetrics, detection_metrics
+from situ.registry.run_metrics import (
+    METRICS_PREFIX,
+    RUNNING,
+    STARTING,
+    ArchiveMetrics,
+    EventRates,
+    RunMetrics,
+    detection_metrics,
+)
 from situ.registry.snapshots import fetch_deployment
 from situ.routing import Subscription
 from situ.routing.delivery_groups import group_of
@@ -153,6 +161,7 @@ class MetricsReporter:
         self.failures: list[Callable[[], Mapping[str, int]]] = [lambda: self.mistakes.counts]
         """What parts of the run beside the engine count of these."""
         self.refused: Callable[[], Mapping[str, int]] = dict
+        self.archive: Callable[[], ArchiveMetrics | None] = lambda: None
 
     def tell(self, state: str, *, restarted: bool = False) -> None:
         """The run is in another state now."""
@@ -214,6 +223,7 @@ class MetricsReporter:
             refused={code: number for code, number in self.refused().items() if code},
             memory=self._used,
             situations=detection_metrics(self._learnt, engine.watched, _now()),
+            archive=self.archive(),
         )
         return self.figures
 

@@ -217,8 +217,8 @@ class SparkHost:
             from situ.spark.cluster.remote import is_remote
             from situ.spark.engine import QUERY, SparkEngine
             from situ.spark.session import LOST, open_session
-            from situ.spark.storage.state_folder import environment_of
             from situ.spark.tables import check_tables
+            from situ.storage.state_folder import environment_of
         except ModuleNotFoundError as error:
             raise SituError(NO_SPARK(reason=f"there is no Python module `{error.name}`")) from error
         # What cannot be gone on from is told before Java is started, which takes a while.

@@ -180,6 +180,28 @@ METRICS_PREFIX = "figures."
 _WINDOW = 5.0  # seconds over which rates are taken
 
 
+class ArchiveMetrics(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the archive of the root log is. Instants are in microseconds since 1970."""
+
+    place: str
+    """The folder or URI, as situ.yaml writes it."""
+    last: int = 0
+    """The last message of the root log that is archived."""
+    behind: int = 0
+    """Messages that are not yet."""
+    oldest: int = 0
+    """When the first of these was stored; 0 if there is none."""
+    segments: int = 0
+    events: int = 0
+    """Archived by this run."""
+    lost: int = 0
+    """Messages that left the log before they were archived, in this run."""
+    failing: str = ""
+    """Why the archive cannot be written to; it is tried again."""
+    since: int = 0
+    """When that began."""
+
+
 class EngineSize(msgspec.Struct, frozen=True, kw_only=True):
     """How much an engine has to work with; 0 for what there is none of."""
 
@@ -252,6 +274,8 @@ class RunMetrics(msgspec.Struct, frozen=True, kw_only=True):
     memory: Mapping[str, int] = msgspec.field(default_factory=dict)
     situations: DetectionMetrics = DetectionMetrics()
     """How policies are, if there are some."""
+    archive: ArchiveMetrics | None = None
+    """How far the archive of the root log is, if there is one."""
 
     @property
     def seconds(self) -> float:

@@ -24,7 +24,7 @@ from situ.lang.json_form import StoredForm
 from situ.lang.records import replace
 from situ.settings import Settings
 from situ.spark.storage.owner import CheckpointOwner
-from situ.spark.storage.state_folder import StateFolder, open_folder, use_options
+from situ.storage.state_folder import StateFolder, open_folder, use_options
 
 
 def checkpoints_of(settings: Settings, folder: Path) -> StateFolder:

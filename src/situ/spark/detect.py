@@ -37,12 +37,12 @@ from situ.spark.frames import BUCKETS, ENRICHED
 from situ.spark.partitions import LogPartition
 from situ.spark.plans import known_instances, load_plan
 from situ.spark.state_store import BucketStep, KernelStateStore, name_of
-from situ.spark.storage.state_folder import StateFolder
 from situ.stages.detect.detection_plan import NOTHING_HIDDEN, DetectionPlan, Hidden
 from situ.stages.detect.situation_events import DetectionCounts
 from situ.stages.detect.step import read_messages, read_rows, readable, step_safely
 from situ.stages.plan import Plan
 from situ.stages.root_log import upgrade_message
+from situ.storage.state_folder import StateFolder
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Stage enrich, in the tasks that read the log: a message is decoded once, into the columns that policies look at, and

@@ -55,7 +55,6 @@ from situ.spark.plans import DETECT, current_version, known_instances, load_plan
 from situ.spark.session import Query
 from situ.spark.source import DetectSource
 from situ.spark.state_store import InheritedState, KernelStateStore, ProgressStore, name_of, remove_other_buckets
-from situ.spark.storage.state_folder import StateFolder
 from situ.stages.detect.backfill import BackfillStart, start_from_backfill
 from situ.stages.detect.detection_plan import DetectionPlan
 from situ.stages.detect.progress import DetectionProgress
@@ -64,6 +63,7 @@ from situ.stages.detect.step import detections_safely
 from situ.stages.plan import Plan
 from situ.stages.root_log import ROUTER, upgrade_message
 from situ.stages.takeover import DetectionHandover
+from situ.storage.state_folder import StateFolder
 
 _log = logging.getLogger("situ.spark")
 _audit = logging.getLogger("situ.audit")

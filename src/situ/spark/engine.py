@@ -47,8 +47,8 @@ from situ.spark.partitions import is_shaped
 from situ.spark.plans import DETECT, current_version, load_plan
 from situ.spark.session import LOST, Query
 from situ.spark.source import BusSource
-from situ.spark.storage.state_folder import StateFolder, open_folder
 from situ.spark.tables import check_tables
+from situ.storage.state_folder import StateFolder, open_folder
 
 _log = logging.getLogger("situ.spark")
 QUERY = "events"

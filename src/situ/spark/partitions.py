@@ -27,9 +27,9 @@ from situ.spark.elastic.sizes import SizeStore, WantedSizes
 from situ.spark.plans import current_version, load_plan
 from situ.spark.source import SMALL, SourceOptions
 from situ.spark.state_store import PendingDeliveryStore, ShapeCheckpoint
-from situ.spark.storage.state_folder import StateFolder
 from situ.stages.plan import Plan
 from situ.stages.root_log import Former, ingress_rows, origin_of, upgrade_message
+from situ.storage.state_folder import StateFolder
 
 if TYPE_CHECKING:
     from situ.spark.tables import PlannedTables

@@ -32,7 +32,7 @@ from situ.event.subjects import BusNames
 from situ.spark import frames
 from situ.spark.checkpoint import Offset, last_batch, read_offset
 from situ.spark.elastic.sizes import SizeStore, WantedSizes
-from situ.spark.storage.state_folder import StateFolder
+from situ.storage.state_folder import StateFolder
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,11 +17,11 @@ import msgspec
 from situ.event.subjects import shard_of
 from situ.quality.shaping.shaper import Mine
 from situ.spark.checkpoint import Offset, numbered
-from situ.spark.storage.state_folder import StateFolder
 from situ.stages.detect.progress import DetectionProgress
 from situ.stages.pending_deliveries import PendingDeliveries
 from situ.stages.plan import Plan
 from situ.stages.shape import ShapeState
+from situ.storage.state_folder import StateFolder
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Stage shape, and what its filters remember. Every task writes what concerns its clients, and reads what concerns them

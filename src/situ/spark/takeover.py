@@ -44,9 +44,9 @@ from situ.spark.partitions import is_shaped
 from situ.spark.plans import current_version, load_plan
 from situ.spark.state_store import InheritedState, PendingDeliveryStore, ShapeCheckpoint
 from situ.spark.storage.owner import claimed
-from situ.spark.storage.state_folder import StateFolder
 from situ.stages.shape import ShapeState
 from situ.stages.takeover import EngineHandover, Highest
+from situ.storage.state_folder import StateFolder
 
 _MARGIN = timedelta(seconds=1)
 """Clocks of bus and engine may differ."""

@@ -32,8 +32,8 @@ from situ.spark.checkpoint import BatchEnds, Offset, last_batch, read_offset
 from situ.spark.detect_query import SparkDetection
 from situ.spark.partitions import Batches
 from situ.spark.source import DetectReader, SourceOptions
-from situ.spark.storage.state_folder import StateFolder, open_folder
 from situ.spark.takeover import finish_events
+from situ.storage.state_folder import StateFolder, open_folder
 from tests.faults.test_engine_switches import EDGE, PROJECT, SPARK, World, check_same
 from tests.faults.test_situations import PATIENT
 from tests.zone import Zone, event, zone

@@ -21,7 +21,7 @@ from situ.settings.model import Executors
 from situ.spark.detect_query import DetectBatchReport, SparkDetection
 from situ.spark.elastic.executors import ExecutorPool
 from situ.spark.engine import SparkEngine
-from situ.spark.storage.state_folder import open_folder
+from situ.storage.state_folder import open_folder
 from tests.integration.spark.test_detection import guarded, running, told, wait_for, walked
 from tests.zone import Zone, cut_off, event, zone
 

@@ -11,7 +11,7 @@ from situ.lang.problems import SituError
 from situ.policies.reference import detect
 from situ.spark.detect import sources_of
 from situ.spark.state_store import KernelStateStore
-from situ.spark.storage.state_folder import open_folder
+from situ.storage.state_folder import open_folder
 from tests.buckets import found_in_buckets
 from tests.situations import generate
 from tests.volume import seeds

@@ -12,7 +12,7 @@ from situ.spark.checkpoint import Offset
 from situ.spark.elastic.executors import ExecutorCount
 from situ.spark.elastic.sizes import BucketCount, SizeStore, WantedSizes
 from situ.spark.frames import WorkerSample
-from situ.spark.storage.state_folder import open_folder
+from situ.storage.state_folder import open_folder
 
 TRIGGER = timedelta(milliseconds=200)
 

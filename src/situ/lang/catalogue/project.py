@@ -379,3 +379,53 @@ UNKNOWN_KEPT_ACTION = define(
     key=str,
     state=str,
 )
+
+
+# Maps of files of others, for `situ replay --over … --map`.
+
+NO_MAPPED_COLUMN = define(
+    "P135",
+    "no such column in a file",
+    "`{file}` has no column `{column}`, which the map says is {wanted}.",
+    "Did you mean {nearest}?",
+    "It has {known}.",
+    file=str,
+    column=str,
+    wanted=str,
+    nearest=tuple,
+    known=str,
+)
+BAD_MAPPED_TIME = define(
+    "P136",
+    "time that cannot be read",
+    "Times cannot be read like this: {reason}.",
+    "{remedy}",
+    reason=str,
+    remedy=str,
+)
+NO_MAPPED_FILES = define(
+    "P137",
+    "no files to replay",
+    "No file at `{place}` is called like `{pattern}`.",
+    "Look at the place and at `files` of the map: a pattern such as `*.csv`.",
+    place=str,
+    pattern=str,
+)
+NO_MAPPED_ATTRIBUTE = define(
+    "P138",
+    "no such attribute in a map",
+    "The type `{type}` has no attribute `{name}`{where}.",
+    "Did you mean {nearest}?",
+    type=str,
+    name=str,
+    where=str,
+    nearest=tuple,
+)
+MAPPED_FILE_UNREADABLE = define(
+    "P139",
+    "file that cannot be replayed",
+    "`{file}` cannot be read: {reason}.",
+    "Files are CSV with a header (`.csv`, `.csv.gz`) or Parquet (`.parquet`).",
+    file=str,
+    reason=str,
+)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from situ.lang.json_form import StoredForm
-from situ.spark.storage.state_folder import StateFolder
+from situ.storage.state_folder import StateFolder
 
 _FILE = "sizes.json"
 _FRESH = 1.0
