@@ -20,6 +20,7 @@ from situ.lang.problems import Problems
 from situ.lang.quantities import format_duration
 from situ.lang.types import Extra
 from situ.settings import kinds as of_kind
+from situ.settings.kafka import KAFKA, KafkaSettings
 from situ.settings.kinds import BUS, BusSettings, Kind, Text, plain
 
 # ruff: noqa: RUF009 - the calls below make fields, as `dataclasses.field` does
@@ -198,6 +199,7 @@ class Settings:
         plain("embedded"),
         "where declarations are stored",
     )
+    kafka: KafkaSettings | None = _setting(KAFKA, None, "where Kafka is, for clients and subscriptions with topics")
     engine: str = _setting(of_kind.choice("spark", "edge"), "spark", "what executes the deployment")
     spark: Spark = _group(Spark, "settings of the Spark engine")
     log: Log = _group(Log, "how long events are kept")
@@ -304,7 +306,7 @@ def settings_schema() -> dict[str, Any]:
 def _written(group: Any) -> dict[str, Any]:
     values = {each: getattr(group, each.name) for each in fields(group)}
     # A list of nothing says nothing: what was written before there was such a setting stays as it is.
-    return {each.name: _value(each, value) for each, value in values.items() if value != ()}
+    return {each.name: _value(each, value) for each, value in values.items() if value not in ((), None)}
 
 
 def _value(each: Field[Any], value: Any) -> Any:
@@ -319,7 +321,7 @@ def _object(of: type, defaults: Any) -> dict[str, Any]:
             form = _object(each.metadata[GROUP], default)
         else:
             form = _or_reference(each.metadata[KIND].schema)
-            if each.default is not MISSING and default != "":
+            if each.default is not MISSING and default not in ("", None):
                 form["default"] = _value(each, default)
         properties[each.name] = {"description": each.metadata[ABOUT], **form}
     return {"type": "object", "additionalProperties": False, "properties": properties}
