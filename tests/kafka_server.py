@@ -69,6 +69,8 @@ transaction.state.log.num.partitions=4
 group.initial.rebalance.delay.ms=0
 auto.create.topics.enable=false
 log.retention.check.interval.ms=1000
+broker.session.timeout.ms=2000
+broker.heartbeat.interval.ms=300
 """
 _PATIENCE = 120.0
 

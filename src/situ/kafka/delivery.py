@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ from situ.event.message import HANDED, StoredMessage, split_lines
 from situ.event.subjects import consumer_of
 from situ.kafka.connection import PATIENCE, KafkaAddress, group_of, reason_of
 from situ.kafka.formats import RecordWriter, WrittenRecord, writer_of
+from situ.kafka.worker_thread import WorkerThread
 from situ.lang.catalogue import NOT_ON_BUS, TOPIC_UNUSABLE
 from situ.lang.problems import SituError
 from situ.model import Deployment
@@ -38,6 +38,8 @@ _MOST_EVENTS = 5000
 _LINGER = 0.005
 """Seconds for which a transaction waits for more."""
 _PENDING = 64
+_STUCK, _CLOSING = 15.0, 2.0
+"""Seconds for a transaction, after which its producer is given up, and for the end of a producer."""
 _PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 OnRefused = Callable[[Sequence[tuple[bytes, SituError]]], Awaitable[None]]
@@ -106,33 +108,30 @@ class _Delivery:
         self._name = name
         self._writer = writer
         self._refuse = refuse
-        self._thread = ThreadPoolExecutor(1, f"kafka {self._id}")
         self._failures = 0
 
     async def run(self) -> None:
-        try:
-            while True:
-                try:
-                    await self._deliver()
-                except SituError as error:
-                    # A subscription that is new has its queue when the router has adopted it.
-                    _log.log(logging.DEBUG if error.code == NOT_ON_BUS.code else logging.WARNING, "%s", error)
-                except Exception as error:  # noqa: BLE001 - it begins again where the last transaction ended
-                    _log.error("delivering %s failed", self._id, exc_info=error)
-                await asyncio.sleep(_PAUSES[min(self._failures, len(_PAUSES) - 1)])
-                self._failures += 1
-        finally:
-            self._thread.shutdown(wait=False)
-
-    async def _call(self, work: Callable[..., Any], *given: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
+        while True:
+            try:
+                await self._deliver()
+            except SituError as error:
+                # A subscription that is new has its queue when the router has adopted it.
+                _log.log(logging.DEBUG if error.code == NOT_ON_BUS.code else logging.WARNING, "%s", error)
+            except TimeoutError:
+                # Whatever its transaction still does: the next producer ends it before it looks how far it came.
+                _log.warning("%s", self._address.away(f"a transaction took longer than {_STUCK:.0f} s"))
+            except Exception as error:  # noqa: BLE001 - it begins again where the last transaction ended
+                _log.error("delivering %s failed", self._id, exc_info=error)
+            await asyncio.sleep(_PAUSES[min(self._failures, len(_PAUSES) - 1)])
+            self._failures += 1
 
     async def _deliver(self) -> None:
         """From the last transaction on, until something fails."""
         consumption: Consumption | None = None
         sink: _Sink | None = None
+        thread = WorkerThread(f"kafka {self._id}")
         try:
-            sink = await self._call(_Sink, self._address, self._topic, self._name, self._id)
+            sink = await thread.call(_Sink, self._address, self._topic, self._name, self._id)
             done = sink.done
             consumption = await self._bus.consume(consumer_of(self._id), pending=_PENDING)
             some: list[StoredMessage] = []
@@ -151,10 +150,10 @@ class _Delivery:
                         some.append(message)
                         if sum(_count(each) for each in some) < _MOST_EVENTS and len(some) < _PENDING // 2:
                             continue
-                    records, refused = await self._call(_written, some, self._writer)
+                    records, refused = await thread.call(_written, some, self._writer)
                     if refused:  # before the transaction: it says that they are done with
                         await self._refuse(refused)
-                    await self._call(sink.write, records, some[-1])
+                    await thread.call(sink.write, records, some[-1], within=_STUCK)
                     await consumption.acknowledge(some[-1].seq)
                     some, self._failures = [], 0
             finally:
@@ -166,7 +165,9 @@ class _Delivery:
                 with suppress(SituError, OSError):
                     await consumption.close()
             if sink is not None:
-                await asyncio.shield(self._call(sink.close))
+                with suppress(TimeoutError):
+                    await thread.call(sink.close, within=_CLOSING)
+            thread.close()
 
 
 def _written(
@@ -235,7 +236,7 @@ class _Sink:
                 self._produce(record, report)
             at = [TopicPartition(self._topic, 0, last.seq + 1, text)]
             self._producer.send_offsets_to_transaction(at, self._group.consumer_group_metadata(), PATIENCE)
-            self._producer.commit_transaction(PATIENCE * 3)
+            self._producer.commit_transaction(PATIENCE)
         except Exception as error:
             with suppress(Exception):
                 self._producer.abort_transaction(PATIENCE)

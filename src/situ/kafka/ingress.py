@@ -13,7 +13,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -25,6 +24,7 @@ from situ.kafka.connection import KafkaAddress, group_of
 from situ.kafka.formats import reader_of
 from situ.kafka.positions import Partition, TopicPositions, first_offset
 from situ.kafka.records import Record, RecordMessage, incarnation_of, pack_records
+from situ.kafka.worker_thread import WorkerThread
 from situ.lang.problems import SituError
 from situ.model import Deployment
 from situ.routing.topics import TopicSource
@@ -41,6 +41,7 @@ _PAUSES = (0.5, 1.0, 2.0, 5.0)
 _LOOK_EVERY = 10.0
 """Seconds after which it is looked for more partitions."""
 _TELL_EVERY = 1.0
+_CLOSING = 2.0
 
 
 class TakingEngine(Protocol):
@@ -105,43 +106,38 @@ class _Reader:
         """The offsets behind what is stored."""
         self._told: dict[Partition, int] = {}
         self._under_way: deque[tuple[Partition, int, asyncio.Future[Any]]] = deque()
-        self._thread = ThreadPoolExecutor(1, f"kafka {client}")
-
     async def run(self) -> None:
         failures = 0
-        try:
-            while True:
-                try:
-                    await self._read()
-                    failures = 0
-                except SituError as error:
-                    _log.warning("%s", error)
-                except Exception as error:  # noqa: BLE001 - it begins again where it was
-                    _log.error("reading the topics of %s failed", self._client, exc_info=error)
-                await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
-                failures += 1
-        finally:
-            self._thread.shutdown(wait=False)
-
-    async def _call(self, work: Callable[..., Any], *given: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
+        while True:
+            try:
+                await self._read()
+                failures = 0
+            except SituError as error:
+                _log.warning("%s", error)
+            except TimeoutError:
+                _log.warning("%s", self._address.away("it does not answer"))
+            except Exception as error:  # noqa: BLE001 - it begins again where it was
+                _log.error("reading the topics of %s failed", self._client, exc_info=error)
+            await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
+            failures += 1
 
     async def _read(self) -> None:
         """From what is stored on, until something fails or there are other partitions."""
+        thread = WorkerThread(f"kafka {self._client}")
         positions = TopicPositions(self._address)
         consumer: Consumer | None = None
         self._under_way.clear()
         try:
-            consumer = await self._call(self._address.consumer, self._group)
-            at = await self._call(self._starts, positions)
-            await self._call(_assign, consumer, at)
+            consumer = await thread.call(self._address.consumer, self._group)
+            at = await thread.call(self._starts, positions)
+            await thread.call(_assign, consumer, at)
             reader = reader_of(self._source, self._address)
             loop = asyncio.get_running_loop()
             looked = tell = loop.time()
             while True:
-                records = await self._call(_consume, consumer, self._address)
+                records = await thread.call(_consume, consumer, self._address)
                 if records:
-                    for message in await self._call(_pack, records, self._client, reader):
+                    for message in await thread.call(_pack, records, self._client, reader):
                         await self._take(message)
                 await self._settle(most=_MOST_UNDER_WAY if records else 0)
                 if loop.time() - tell > _TELL_EVERY:
@@ -149,16 +145,17 @@ class _Reader:
                     self._tell(positions)
                 if loop.time() - looked > _LOOK_EVERY:
                     looked = loop.time()
-                    found = await self._call(positions.partitions, self._source.topics, self._client)
+                    found = await thread.call(positions.partitions, self._source.topics, self._client)
                     if set(found) != at.keys():
                         await self._settle(most=0)
                         return
         finally:
-            # The last question of the thread is under way yet, and must not find it closed.
-            if consumer is not None:
-                with suppress(Exception):
-                    await asyncio.shield(self._call(consumer.close))
-            await asyncio.shield(self._call(positions.close))
+            # Behind the last call, which may be under way yet and must not find them closed.
+            for close in (consumer.close if consumer is not None else None, positions.close):
+                if close is not None:
+                    with suppress(Exception):
+                        await thread.call(close, within=_CLOSING)
+            thread.close()
 
     def _starts(self, positions: TopicPositions) -> dict[Partition, int]:
         partitions = positions.partitions(self._source.topics, self._client)
