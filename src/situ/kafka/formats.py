@@ -12,10 +12,11 @@ from typing import Any
 import msgspec
 
 from situ.kafka.connection import KafkaAddress
-from situ.kafka.records import RecordReader
+from situ.kafka.records import Decode, RecordReader
+from situ.kafka.schema_registry import SchemaRegistry
 from situ.model import Deployment
 from situ.routing.model import Subscription
-from situ.routing.topics import CLOUDEVENTS, TopicSource, TopicTarget
+from situ.routing.topics import AVRO, CLOUDEVENTS, PROTOBUF, TopicSource, TopicTarget
 
 Encode = Callable[[str, bytes], bytes]
 """Type and data of an event, as JSON → the value of its record; ``SituError`` if it does not fit."""
@@ -23,6 +24,7 @@ Encode = Callable[[str, bytes], bytes]
 KEY = "situkey"
 """The header, and in a line the attribute, with the key of the event: the same however often it is written."""
 
+_AVRO, _PROTOBUF = "application/avro", "application/protobuf"
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _any = msgspec.json.Decoder()
 _encode = msgspec.json.Encoder().encode
@@ -38,13 +40,44 @@ class WrittenRecord(msgspec.Struct, frozen=True):
 
 def reader_of(source: TopicSource, address: KafkaAddress) -> RecordReader:
     """What reads the records of a client's topics."""
+    if source.format == AVRO:
+        from situ.kafka.avro import AvroReader
+
+        return RecordReader(source, _once(AvroReader, address))
+    if source.format == PROTOBUF:
+        from situ.kafka.protobuf import ProtobufReader
+
+        return RecordReader(source, _once(ProtobufReader, address))
     return RecordReader(source)
+
+
+_readers: dict[tuple[type, str], Any] = {}
+
+
+def _once(of: Callable[[SchemaRegistry], Decode], address: KafkaAddress) -> Decode:
+    """One for each process: it remembers schemas."""
+    key = (of, address.registry)
+    if key not in _readers:
+        _readers[key] = of(SchemaRegistry(address.registry))  # type: ignore[index]
+    found: Decode = _readers[key]  # type: ignore[index]
+    return found
 
 
 def writer_of(subscription: Subscription, deployment: Deployment, address: KafkaAddress) -> RecordWriter:
     """What writes the records of a subscription's topic."""
-    assert subscription.kafka is not None
-    return RecordWriter(subscription.kafka)
+    target = subscription.kafka
+    assert target is not None
+    if target.format not in (AVRO, PROTOBUF):
+        return RecordWriter(target)
+    types = deployment.contexts.by_id[subscription.context].types
+    registry = SchemaRegistry(address.registry)
+    if target.format == AVRO:
+        from situ.kafka.avro import AvroWriter
+
+        return RecordWriter(target, AvroWriter(registry, target.topic, types, msgspec.json.decode), _AVRO)
+    from situ.kafka.protobuf import ProtobufWriter
+
+    return RecordWriter(target, ProtobufWriter(registry, target.topic, types, msgspec.json.decode), _PROTOBUF)
 
 
 class RecordWriter:
