@@ -135,7 +135,9 @@ class KafkaServer:
             producer.init_transactions(30)
             producer.begin_transaction()
         for each in records:
-            key, value, headers = (each if len(each) == 3 else (*each, [])) if isinstance(each, tuple) else (None, each, [])
+            key, value, headers = (
+                (each if len(each) == 3 else (*each, [])) if isinstance(each, tuple) else (None, each, [])
+            )
             at = {"partition": partition} if partition >= 0 else {}
             while True:
                 try:

@@ -136,7 +136,8 @@ _PRIMITIVES: dict[Primitive, Any] = {
 
 def avro_schema(struct: Struct) -> dict[str, Any]:
     """The schema of a type; its name has no dots, which separate namespaces there."""
-    return _AvroSchemas().struct(struct)
+    found: dict[str, Any] = _AvroSchemas().struct(struct)
+    return found
 
 
 class _AvroSchemas:

@@ -59,9 +59,7 @@ class TakingEngine(Protocol):
 class TopicIngress:
     """Reads the topics of all clients of a zone for its edge engine."""
 
-    def __init__(
-        self, address: KafkaAddress, engine: TakingEngine, *, clock: Callable[[], int] = wall_clock
-    ) -> None:
+    def __init__(self, address: KafkaAddress, engine: TakingEngine, *, clock: Callable[[], int] = wall_clock) -> None:
         self._address = address
         self._engine = engine
         self._clock = clock
@@ -106,6 +104,7 @@ class _Reader:
         """The offsets behind what is stored."""
         self._told: dict[Partition, int] = {}
         self._under_way: deque[tuple[Partition, int, asyncio.Future[Any]]] = deque()
+
     async def run(self) -> None:
         failures = 0
         while True:
@@ -163,9 +162,7 @@ class _Reader:
         extents, committed = positions.extents(new), positions.committed(self._group, new)
         for each in new:
             _, taken = self._engine.last_taken(self._client, incarnation_of(*each))
-            self._done[each] = first_offset(
-                self._source, extents[each], committed.get(each), taken, each, self._client
-            )
+            self._done[each] = first_offset(self._source, extents[each], committed.get(each), taken, each, self._client)
         return {each: self._done[each] for each in partitions}
 
     async def _take(self, message: tuple[Partition, RecordMessage]) -> None:
@@ -218,5 +215,3 @@ def _pack(records: Iterable[Record], client: str, reader: Any) -> list[tuple[Par
         for partition, some in by_partition.items()
         for message in pack_records(some, client, reader)
     ]
-
-

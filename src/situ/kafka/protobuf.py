@@ -9,7 +9,7 @@ import base64
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal as Number
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any
 
 from situ.kafka.connection import library
 from situ.kafka.schema_registry import Schema, SchemaRegistry, UnknownSchema, join_value, split_value
@@ -102,7 +102,7 @@ def _add(pool: DescriptorPool, schema: Schema, name: str) -> str:
         _add(pool, each, named)
     file = FileDescriptorProto.FromString(base64.b64decode(schema.text))
     file.name = name
-    pool.Add(file)  # type: ignore[no-untyped-call]
+    pool.Add(file)
     return name
 
 
@@ -111,7 +111,7 @@ def _add_well_known(pool: DescriptorPool) -> None:
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
     for each in (timestamp_pb2, duration_pb2, wrappers_pb2):
-        pool.Add(FileDescriptorProto.FromString(each.DESCRIPTOR.serialized_pb))  # type: ignore[no-untyped-call]
+        pool.Add(FileDescriptorProto.FromString(each.DESCRIPTOR.serialized_pb))
 
 
 def _read_path(content: bytes) -> tuple[list[int], int]:
@@ -314,7 +314,7 @@ class ProtobufWriter:
             id = self._registry.register(f"{self._topic}-{type}", "PROTOBUF", text)
             pool = DescriptorPool()
             _add_well_known(pool)
-            pool.Add(file)  # type: ignore[no-untyped-call]
+            pool.Add(file)
             found = pool.FindMessageTypeByName(f"situ.{_message_name(struct)}")
             self._messages[type] = id, GetMessageClass(found)
         return self._messages[type]

@@ -70,22 +70,22 @@ class _OpenPartition:
             messages = self._beyond or self._consumer.consume(_SOME, timeout=0.5)
             self._beyond = []
             for place, message in enumerate(messages):
-                error = message.error()
+                error, offset = message.error(), message.offset() or 0
                 if error is None:
                     heard = time.monotonic()
-                    if message.offset() >= end:
+                    if offset >= end:
                         self._at, self._beyond = end, messages[place:]
                         return
                     yield Record.of(message)
-                    if message.offset() + 1 >= end:
+                    if offset + 1 >= end:
                         self._at, self._beyond = end, messages[place + 1 :]
                         return
                 elif error.code() == KafkaError._PARTITION_EOF:
                     heard = time.monotonic()
-                    if message.offset() >= end:
+                    if offset >= end:
                         self._at, self._beyond = end, []
                         return
-                    last = f"the partition ends at {message.offset()} and was read up to {end} before"
+                    last = f"the partition ends at {offset} and was read up to {end} before"
                 elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
                     first, _ = self._consumer.get_watermark_offsets(TopicPartition(*self._partition), timeout=10)
                     if first >= end:

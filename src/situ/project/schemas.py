@@ -410,7 +410,7 @@ def _clients() -> dict[str, Any]:
         "context": {**context, "description": "another context than the client's, for this one alone"},
         "type": event,
         "scopes": _tags("other scopes than the client's, for this one alone"),
-        "kafka": object_form(_TARGET, ("topic",)),
+        "kafka": {**object_form(_TARGET, ("topic",)), "description": "the topic of Kafka that it is delivered to"},
     }
     advertisement = object_form({key: fields[key] for key in ADVERTISEMENT_KEYS}, ("type",))
     below = {
@@ -418,7 +418,7 @@ def _clients() -> dict[str, Any]:
         "subscriptions": (object_form({key: fields[key] for key in SUBSCRIPTION_KEYS}, ("types",)), "what it asks for"),
     }
     named = {key: named_form(_CLIENT_NAME, *value) for key, value in below.items()}
-    topics = object_form(_SOURCE, ("topics",))
+    topics = {**object_form(_SOURCE, ("topics",)), "description": "the topics of Kafka that its events come from"}
     members = {"context": context, "scopes": _tags("its scopes"), "kafka": topics, **named}
     client = {
         **object_form({key: members[key] for key in CLIENT_KEYS}),

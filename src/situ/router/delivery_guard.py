@@ -55,7 +55,9 @@ class LogFinder:
             self._generation = interpretation.generation
         wanted = {row.key for row in delivered}
         places = {row.pos // PLACES for row in delivered}  # 0: records of topics that Spark read have no place
-        if not wanted <= self._known.keys() and len(places) == 1 and places != {0}:  # on the edge all are of one message
+        if (
+            not wanted <= self._known.keys() and len(places) == 1 and places != {0}
+        ):  # on the edge all are of one message
             (seq,) = places
             self._note([message async for message in self._bus.read(self._stream, seq, seq)], interpretation)
         if not wanted <= self._known.keys():

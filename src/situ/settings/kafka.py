@@ -26,7 +26,7 @@ _TAKEN = MappingProxyType(
         "bootstrap.servers": "`servers` says it",
         "metadata.broker.list": "`servers` says it",
         "group.id": "a client says it as `group`",
-        "transactional.id": "each subscription has one of its own, by which a process is kept from writing beside another",
+        "transactional.id": "each subscription has its own, which keeps two processes from writing at once",
         "enable.idempotence": "without it records would be written twice",
         "enable.auto.commit": "how far a client is follows from what is stored",
         "enable.auto.offset.store": "how far a client is follows from what is stored",
@@ -129,7 +129,7 @@ KAFKA: Kind[KafkaSettings] = Kind(
             "options": {
                 "type": "object",
                 "description": "options of librdkafka, such as those for TLS and SASL",
-                "additionalProperties": {"type": ["string", "number", "boolean"]},
+                "additionalProperties": {"type": ["string", "number", "boolean"], "description": "one of them"},
             },
         },
     },

@@ -152,7 +152,7 @@ Highest = Mapping[str, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class ClientOffsets:
-    """How far each lane of a client is. In one an incarnation is only ever followed by a higher one: the last is enough."""
+    """How far each lane of a client is. In a lane a higher incarnation follows a lower one, so the last is enough."""
 
     highest: Highest = field(default_factory=dict)
     stored: frozenset[str] = frozenset()

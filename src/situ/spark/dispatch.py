@@ -295,7 +295,9 @@ def _cause(error: Exception) -> BaseException:
     return (error.__cause__ or error) if isinstance(error, _HalfDone) else error
 
 
-def _replaced(rows: Iterable[list[Row | BadRow]], failures: Mapping[int | str, StageFailure]) -> Iterator[list[Row | BadRow]]:
+def _replaced(
+    rows: Iterable[list[Row | BadRow]], failures: Mapping[int | str, StageFailure]
+) -> Iterator[list[Row | BadRow]]:
     """All messages; the events of those that fail as what dead letters are made of."""
     for each in rows:
         failure = failures.get(_place(each))

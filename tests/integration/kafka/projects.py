@@ -46,7 +46,9 @@ clients:
 """
 
 
-def project(folder: Path, servers: str, *, engine: str = "edge", clients: str = CLIENTS, more: str = "", **files: str) -> Path:
+def project(
+    folder: Path, servers: str, *, engine: str = "edge", clients: str = CLIENTS, more: str = "", **files: str
+) -> Path:
     settings = f"version: 1\nname: plant\nengine: {engine}\nkafka: {{servers: '{servers}'{more}}}\n"
     if engine == "spark":
         settings += "spark: {master: 'local[2]', trigger: 100 ms, conf: {spark.ui.enabled: false}}\n"

@@ -22,7 +22,9 @@ async def _way(broker: KafkaServer, folder: Path) -> None:
     broker.create("readings", partitions=3)
     broker.create("hot")
     broker.write("readings", [(f"s{each % 7}", value(each)) for each in range(1000)])
-    broker.write("readings", [b"garbage", (b"s1", b'{"n": 1}'), (b"s1", None), (b"s2", value(1000, value="warm"))], partition=0)
+    broker.write(
+        "readings", [b"garbage", (b"s1", b'{"n": 1}'), (b"s1", None), (b"s2", value(1000, value="warm"))], partition=0
+    )
     project(folder, broker.servers)
     async with running(folder):
         logs = Logs(folder)

@@ -106,7 +106,9 @@ def _avro(registry: SchemaRegistry, schema: dict[str, Any], value: dict[str, Any
     return join_value(id, content.getvalue() + behind)
 
 
-def test_a_schema_that_changes_on_the_way_is_fetched_by_its_id(server: RegistryServer, registry: SchemaRegistry) -> None:
+def test_a_schema_that_changes_on_the_way_is_fetched_by_its_id(
+    server: RegistryServer, registry: SchemaRegistry
+) -> None:
     read = AvroReader(registry)
     old = _avro(registry, AVRO, {"sensor": "a", "n": 1})
     more = {**AVRO, "fields": [*AVRO["fields"], {"name": "unit", "type": ["null", "string"], "default": None}]}
