@@ -6,9 +6,10 @@ The client library is imported when something is read or written: projects witho
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -21,11 +22,15 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, Producer
     from confluent_kafka.admin import AdminClient
 
+T = TypeVar("T")
+
 VARIABLE = f"{SECRET}KAFKA"
 """Where processes of Spark find the address: it holds secrets, so it is in no plan and no option."""
 
 PATIENCE = 10.0
 """Seconds that one question to Kafka may take."""
+
+_MOVING = 0.2
 
 # A fetch at the end of a topic waits on the broker for more; an assignment that follows it would wait as long.
 _READING = {
@@ -91,6 +96,24 @@ class KafkaAddress(msgspec.Struct, frozen=True):
     @property
     def _common(self) -> dict[str, Any]:
         return {**_SOON, **dict(self.options), "bootstrap.servers": self.servers}
+
+    def when_coordinated(self, ask: Callable[[], T]) -> T:
+        """What a group's coordinator says; one that has just become it is asked again. N160 if it does not say."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        moving = (
+            KafkaError.NOT_COORDINATOR,
+            KafkaError.COORDINATOR_NOT_AVAILABLE,
+            KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        )
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return ask()
+            except KafkaException as error:
+                if error.args[0].code() not in moving or time.monotonic() > until:
+                    raise self.away(error) from error
+            time.sleep(_MOVING)
 
     def away(self, error: object) -> SituError:
         """N160: it does not answer, or not as it should."""

@@ -209,7 +209,8 @@ class _Sink:
                 raise SituError(TOPIC_UNUSABLE(topic=topic, whose=whose, reason="it is not there", remedy=remedy))
             # Whoever wrote before is fenced off first, and what it left open ended: then what is committed is known.
             self._producer.init_transactions(PATIENCE * 3)
-            (found,) = self._group.committed([TopicPartition(topic, 0)], PATIENCE)
+            at = [TopicPartition(topic, 0)]
+            (found,) = address.when_coordinated(lambda: self._group.committed(at, PATIENCE))
         except SituError:
             self.close()
             raise

@@ -79,24 +79,18 @@ class TopicPositions:
         """Of each partition what it holds now."""
         if not partitions:
             return {}
-        from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
-
-        first = self._offsets(partitions, OffsetSpec.earliest())
-        end = self._offsets(partitions, OffsetSpec.latest())
+        first, end = self._offsets(partitions, "earliest"), self._offsets(partitions, "latest")
         return {each: Extent(first[each], end[each]) for each in partitions}
 
     def ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
         """The offsets behind the last committed records."""
-        if not partitions:
-            return {}
-        from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
+        return self._offsets(partitions, "latest") if partitions else {}
 
-        return self._offsets(partitions, OffsetSpec.latest())
+    def _offsets(self, partitions: Collection[Partition], which: str) -> dict[Partition, int]:
+        from confluent_kafka import IsolationLevel, TopicPartition, admin
 
-    def _offsets(self, partitions: Collection[Partition], which: Any) -> dict[Partition, int]:
-        from confluent_kafka import IsolationLevel, TopicPartition
-
-        asked = {TopicPartition(*each): which for each in partitions}
+        spec: Any = admin.OffsetSpec  # type: ignore[attr-defined]  # the library exports it, its types do not
+        asked = {TopicPartition(*each): getattr(spec, which)() for each in partitions}
         try:
             answers = self._administrator.list_offsets(
                 asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=PATIENCE
@@ -111,10 +105,8 @@ class TopicPositions:
             return {}
         from confluent_kafka import TopicPartition
 
-        try:
-            found = self._consumer(group).committed([TopicPartition(*each) for each in partitions], PATIENCE)
-        except Exception as error:
-            raise self._address.away(error) from error
+        asked = [TopicPartition(*each) for each in partitions]
+        found = self._address.when_coordinated(lambda: self._consumer(group).committed(asked, PATIENCE))
         return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
 
     def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:

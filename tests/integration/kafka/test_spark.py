@@ -32,9 +32,10 @@ class _Run:
             command = [str(_SITU), "run", "--project", str(folder), "--json"]
             self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
-    def children(self, name: str) -> list[psutil.Process]:
-        found = psutil.Process(self.process.pid).children(recursive=True)
-        return [each for each in found if name in " ".join(_command(each))]
+    def workers(self) -> list[psutil.Process]:
+        """What executors are where Spark is local: Python processes that Java has started."""
+        java = [each for each in psutil.Process(self.process.pid).children() if each.name() == "java"]
+        return [each for one in java for each in one.children(recursive=True)]
 
     def kill(self) -> None:
         """As by SIGKILL: the driver; its servers and Java end when they notice, or here."""
@@ -49,13 +50,6 @@ class _Run:
     def stop(self) -> None:
         self.process.send_signal(signal.SIGINT)
         self.process.wait(60)
-
-
-def _command(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except psutil.Error:
-        return []
 
 
 @contextmanager
@@ -106,7 +100,9 @@ def test_events_are_taken_and_delivered_once(cases: int, tmp_path: Path) -> None
         with _running(folder) as run:
             _write(broker, range(2 * part, 3 * part))
             _until(run, lambda: len(_root(folder)) >= 2 * part + 1)
-            for worker in run.children("pyspark"):  # what executors are where Spark is local
+            workers = run.workers()
+            assert workers
+            for worker in workers:
                 worker.kill()
             broker.kill()
             broker.start()
