@@ -29,9 +29,8 @@ CONTEXT = """
 version: 1
 context: us
 extends: root
-types:
-  events:
-    Reading: {sensor: string, value: double °F, count: optional long}
+events:
+  Reading: {sensor: string, value: double °F, count: optional long}
 """
 CLIENTS = """
 version: 1
