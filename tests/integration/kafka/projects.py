@@ -31,6 +31,8 @@ context: us
 extends: root
 events:
   Reading: {sensor: string, value: double °F, count: optional long}
+maps:
+  - in: Reading -> Reading
 """
 CLIENTS = """
 version: 1
