@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.bench import Bench
+from benchmarks.processor import processor_seconds
 from benchmarks.zones import Ingress
 from situ.spark.checkpoint import read_offset
 from situ.spark.engine import SparkEngine
@@ -31,26 +32,40 @@ class Marks:
     def __init__(self, last: int, skipped: int) -> None:
         self._last = last
         self._skipped = skipped
-        self._ends: list[tuple[float, int]] = []
+        self._ends: list[tuple[float, float, int]] = []
 
     def add(self, seq: int) -> None:
-        self._ends.append((time.perf_counter(), seq))
+        self._ends.append((time.perf_counter(), processor_seconds(), seq))
 
     @property
     def done(self) -> bool:
-        return bool(self._ends) and self._ends[-1][1] >= self._last
+        return bool(self._ends) and self._ends[-1][2] >= self._last
 
     @property
     def messages_a_second(self) -> float:
         """Over all batches but the first."""
-        ends = self._ends
-        assert len(ends) > self._skipped, f"{len(ends)} batches are too few to measure"
-        (start, first), (end, last) = ends[self._skipped - 1], ends[-1]
+        (start, _, first), (end, _, last) = self._measured
         return (last - first) / (end - start)
+
+    @property
+    def processor_seconds_a_message(self) -> float:
+        """Over all batches but the first, of all processes but the bus."""
+        (_, start, first), (_, end, last) = self._measured
+        return (end - start) / (last - first)
+
+    @property
+    def _measured(self) -> tuple[tuple[float, float, int], tuple[float, float, int]]:
+        assert len(self._ends) > self._skipped, f"{len(self._ends)} batches are too few to measure"
+        return self._ends[self._skipped - 1], self._ends[-1]
 
 
 def drain_by_engine(bench: Bench, ingress: Ingress) -> float:
     """Messages a second that the engine takes, with all it does with them."""
+    return take_by_engine(bench, ingress).messages_a_second
+
+
+def take_by_engine(bench: Bench, ingress: Ingress, *, folder: Path = Path()) -> Marks:
+    """What it takes the engine to take everything in; the files of tables are in the folder."""
     zone = ingress.zone
     marks = Marks(ingress.last, bench.some(SKIPPED, 1))
     engine = SparkEngine(
@@ -58,6 +73,7 @@ def drain_by_engine(bench: Bench, ingress: Ingress) -> float:
         zone.address,
         zone.deployment.settings,
         bench.folder("checkpoints"),
+        folder=folder,
         on_batch=lambda batch: marks.add(batch.offset.seq),
     )
     engine.start()
@@ -65,11 +81,16 @@ def drain_by_engine(bench: Bench, ingress: Ingress) -> float:
         _wait(marks, lambda: engine.wait(0.02))
     finally:
         engine.stop()
-    return marks.messages_a_second
+    return marks
 
 
 def drain_by_query(bench: Bench, ingress: Ingress, *, content: str, write: Write) -> float:
     """Messages a second that a query takes which reads the same source, in the same batches, and does this to them."""
+    return take_by_query(bench, ingress, content=content, write=write).messages_a_second
+
+
+def take_by_query(bench: Bench, ingress: Ingress, *, content: str, write: Write, folder: Path = Path()) -> Marks:
+    """What it takes such a query to take everything in."""
     zone, settings = ingress.zone, ingress.zone.deployment.settings
     checkpoint = bench.folder("checkpoint")
     marks = Marks(ingress.last, bench.some(SKIPPED, 1))
@@ -80,6 +101,7 @@ def drain_by_query(bench: Bench, ingress: Ingress, *, content: str, write: Write
         .option("content", content)
         .option("partitions", str(bench.spark.sparkContext.defaultParallelism))
         .option("maxEvents", str(settings.spark.max_events))
+        .option("folder", str(folder))
         .load()
     )
 
@@ -97,7 +119,7 @@ def drain_by_query(bench: Bench, ingress: Ingress, *, content: str, write: Write
         _wait(marks, lambda: query.awaitTermination(0.02))  # type: ignore[arg-type]
     finally:
         query.stop()
-    return marks.messages_a_second
+    return marks
 
 
 def _end(checkpoint: Path, number: int) -> int:

@@ -52,6 +52,9 @@ NO = {"dead-letters show", "explain quality", "explain detection"}
 SILENT = {"actions list", "client list", "client configuration", "scopes history"}
 """What is about neither the folder nor what of it is in force."""
 
+WITHOUT_JAVA = {"JAVA_HOME": "/nowhere"}
+"""What runs is the edge engine, so no question about it needs Spark, whatever the settings say."""
+
 CHANGING: dict[str, tuple[str, ...]] = {
     "publish": ("publish", "Sighting", "--client", "reader", "--data", '{"who": "g2", "at": {"x": 30, "y": 5}}'),
     "dead-letters retry": ("dead-letters", "retry", "--all"),
@@ -98,9 +101,9 @@ def test_every_command_is_about_what_runs_or_about_the_folder() -> None:
 def guarded(situ: Situ, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A project that runs, with an event and a situation."""
     project = tmp_path_factory.mktemp("guarded")
-    write(project, {**QUICK, "situ.yaml": f"name: guarded\nengine: edge\n{SITU}"})
+    write(project, {**QUICK, "situ.yaml": f"name: guarded\nengine: spark\n{SITU}"})
     (project / "visitor.yaml").write_text("version: 1\nclients:\n  visitor: {}\n")
-    with running(project) as run:
+    with running(project, "--engine", "edge") as run:  # another one than in the settings
         sighting = {"specversion": "1.0", "id": "first", "source": "reader", "type": "Sighting"}
         line = json.dumps({**sighting, "data": {"who": "g1", "at": {"x": 5, "y": 5}}})
         published = situ("publish", "--client", "reader", "--data", line, cwd=project)
@@ -144,7 +147,7 @@ def test_questions_about_what_runs_have_answers(situ: Situ, guarded: Path) -> No
     assert (sound.code, sound.err) == (0, "")
     with edited(guarded, nothing_is_right):
         assert situ("check", cwd=guarded).code == 1
-        found = {name: situ(*words, cwd=guarded) for name, words in ASKING.items()}
+        found = {name: situ(*words, cwd=guarded, env=WITHOUT_JAVA) for name, words in ASKING.items()}
         told = situ("status", "--json", cwd=guarded).data["edited"]
     for name, ran in found.items():
         assert ran.code == (1 if name in NO else 0), (name, ran.out, ran.err)

@@ -239,7 +239,9 @@ def attributes_needed(policy: Policy, actions: DeclaredActions = NO_ACTIONS) -> 
             found |= {ConceptAttribute(concept=concepts[side.alias], attribute=each) for each in asked}
     for action in policy.actions:
         for step in steps_of(action, actions) if action.name in (*VERBS, *actions.named) else ():
-            asked_for = (each for each in references_of(step) if each.attribute and each.name in concepts)
+            # Who an alias stands for is known wherever something was detected.
+            about = (each for each in references_of(step) if each.name in concepts)
+            asked_for = (each for each in about if each.attribute not in ("", IDENTITY))
             found |= {ConceptAttribute(concept=concepts[each.name], attribute=each.attribute) for each in asked_for}
     return frozenset(found)
 

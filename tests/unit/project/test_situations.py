@@ -138,6 +138,22 @@ class TestCheck:
         assert codes(checked.problems) == ["S203", "S241"]
         assert "`status` of `person`" in checked.problems[0].message
 
+    @pytest.mark.parametrize("action", ["log {A}", "log {A.id} and {B.id}", "raise alarm"])
+    def test_who_is_meant_is_known_from_events(self, tmp_path: Path, action: str) -> None:
+        """No table has to say it, so that none does is no reason to warn, whatever an action says of whom."""
+        near = "person A\nperson B\nconditions\n  distance(A, B) < 1 m\nactions\n"
+        changed = {
+            "sources_a": FILES["sources/a.yaml"].partition("push:")[2].join(("push:", "")),
+            "actions": FILES["actions.yaml"].replace("{A.id} alone in {R.id}", "{A.id} with {B.id}"),
+            "policies_other": FILES["policies/other.dpl"].replace("log two persons", action),
+            "policies_alone": f"window 5 s\nconcepts\n{near}  log again\n",
+        }
+        checked = check(tmp_path, **changed)
+        assert checked.deployment is not None
+        assert "S203" not in codes(checked.problems), [str(each) for each in checked.problems]
+        named = {**changed, "policies_other": changed["policies_other"].replace(action, "log {A.status}")}
+        assert "S203" in codes(check(tmp_path, **named).problems)
+
     def test_a_name_is_given_once(self, tmp_path: Path) -> None:
         checked = check(tmp_path, policies_other=FILES["policies/other.dpl"].replace("two-together", "alone"))
         assert codes(checked.errors) == ["INT106"]

@@ -193,7 +193,10 @@ class _SubscriptionView:
 
 def as_json(event: Event) -> dict[str, Any]:
     """The event as CloudEvents JSON, with the marks that a reader may need."""
-    optional = {"subject": event.subject, "confidence": event.confidence}
+    from situ.routing.model import ROOT
+
+    optional = {"subject": event.subject, "confidence": event.confidence, "imprecision": event.imprecision}
+    terms = {"situcontext": event.context, "situfrom": event.origin}
     return {
         "specversion": "1.0",
         "id": event.id,
@@ -201,6 +204,8 @@ def as_json(event: Event) -> dict[str, Any]:
         "type": event.type,
         "time": event.time.isoformat().replace("+00:00", "Z"),
         **{name: value for name, value in optional.items() if value is not None},
+        **({"released": event.released} if event.released else {}),
+        **{name: context for name, context in terms.items() if context != ROOT},
         "situkey": event.key,
         "situpos": str(event.pos),
         **({"situredelivered": True} if event.redelivered else {}),
