@@ -1,4 +1,4 @@
-"""Batches of Spark that read topics, without Spark: how far they read, what tasks make of it, and what a repeat does."""
+"""Batches of Spark that read topics, without Spark: how far they read, what tasks make of it, what a repeat does."""
 
 from __future__ import annotations
 

@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from situ.cli.render.event import show_subscription
+from situ.explain.subscription import explain_subscription
 from situ.lang.problems import Problem
 from situ.model import Deployment, diff_deployments
 from situ.project.check import check_folder
@@ -151,3 +154,14 @@ def test_files_with_topics_are_formatted(tmp_path: Path) -> None:
     assert format_folder(tmp_path, write=True)
     after = check_folder(tmp_path)
     assert after.deployment.digest == before.digest
+
+
+def test_an_explanation_names_the_topic(tmp_path: Path) -> None:
+    deployment, _ = _check(tmp_path)
+    explained = explain_subscription("desk/hot", deployment)
+    assert explained.as_json()["kafka"] == {"topic": "hot", "key": "sensor", "format": "avro"}
+    console = Console(width=200)
+    with console.capture() as shown:
+        console.print(*show_subscription(explained))
+    assert "topic hot, as avro, key `sensor`" in shown.get()
+    assert explain_subscription("desk/own", deployment).kafka is None
