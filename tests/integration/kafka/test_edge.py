@@ -63,10 +63,12 @@ async def _way(broker: KafkaServer, folder: Path) -> None:
 
 
 async def _again(broker: KafkaServer, folder: Path) -> None:
-    """A run that begins again reads and writes nothing twice."""
-    broker.write("readings", [(b"s1", value(each)) for each in range(2000, 2010)])
+    """A run that begins again, while the broker is down, reads and writes nothing twice."""
+    broker.kill()
     async with running(folder):
         logs = Logs(folder)
+        broker.start()
+        broker.write("readings", [(b"s1", value(each)) for each in range(2000, 2010)])
         await until(lambda: len(logs.root) >= 2009)
         await until(lambda: len(broker.read("hot")) >= 2009)
         assert once(logs.root)
