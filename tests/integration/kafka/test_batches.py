@@ -19,14 +19,13 @@ from situ.spark.storage.state_folder import open_folder
 from situ.spark.topics import TopicCommits, TopicPlanner
 from situ.testing.fixtures import load_project
 from tests.integration.kafka.projects import CLIENTS, TYPES, project, value
-from tests.kafka_server import KafkaServer, kafka_server
+from tests.kafka_server import KafkaServer
 from tests.zone import Zone, zone
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
-    with kafka_server(tmp_path_factory.mktemp("kafka")) as server:
-        yield server
+@pytest.fixture(autouse=True)
+def _no_address_is_left() -> Iterator[None]:
+    yield
     use_settings(Settings())
 
 
@@ -54,9 +53,10 @@ class _Query:
 
 
 def test_batches_read_topics_as_far_as_their_offsets_say(broker: KafkaServer, tmp_path: Path) -> None:
-    broker.create("readings", partitions=3)
-    folder = project(tmp_path / "p", broker.servers, engine="spark")
-    files = {"types/all.yaml": TYPES, "clients/all.yaml": CLIENTS}
+    broker.create("batched", partitions=3)
+    clients = CLIENTS.replace("[readings]", "[batched]")
+    folder = project(tmp_path / "p", broker.servers, engine="spark", clients=clients)
+    files = {"types/all.yaml": TYPES, "clients/all.yaml": clients}
     situ = f"kafka: {{servers: '{broker.servers}'}}\n"
     settings = load_project(folder).settings
     use_settings(settings)
@@ -66,17 +66,17 @@ def test_batches_read_topics_as_far_as_their_offsets_say(broker: KafkaServer, tm
         query = _Query(at, tmp_path)
         begin = query.batches.first()
         empty = query.next(begin)
-        assert empty.topics.keys() == {f"plant readings {number}" for number in range(3)}
+        assert empty.topics.keys() == {f"plant batched {number}" for number in range(3)}
         assert query.run(begin, empty) == 0
         assert query.next(empty) == empty  # Spark begins no batch with that
 
-        broker.write("readings", [("k", value(each)) for each in range(3000)], partition=0)
-        broker.write("readings", [value(each, sensor="x") for each in range(3000, 3010)], partition=2)
-        broker.write("readings", [value(9999, sensor="x")], partition=2, transaction="committed")
-        broker.write("readings", [b"garbage"], partition=1)
+        broker.write("batched", [("k", value(each)) for each in range(3000)], partition=0)
+        broker.write("batched", [value(each, sensor="x") for each in range(3000, 3010)], partition=2)
+        broker.write("batched", [value(9999, sensor="x")], partition=2, transaction="committed")
+        broker.write("batched", [b"garbage"], partition=1)
         end = query.next(empty, most=900)
         # A share of what fits for each partition; behind the transaction is its mark.
-        assert end.topics == {"plant readings 0": (0, 300), "plant readings 1": (0, 1), "plant readings 2": (0, 12)}
+        assert end.topics == {"plant batched 0": (0, 300), "plant batched 1": (0, 1), "plant batched 2": (0, 12)}
         assert end.spread
         assert query.run(empty, end) == 311
         logged = [row.key for row in at.root()]

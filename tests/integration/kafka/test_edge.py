@@ -5,26 +5,18 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import fastavro
-import pytest
 
 from situ.kafka.protobuf import ProtobufReader
 from situ.kafka.schema_registry import SchemaRegistry, join_value
 from tests.integration.kafka.projects import CONTEXT, Logs, once, project, running, until, value
-from tests.kafka_server import KafkaServer, kafka_server
+from tests.kafka_server import KafkaServer
 from tests.project_files import write
 from tests.schema_registry import RegistryServer, registry_server
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
-    with kafka_server(tmp_path_factory.mktemp("kafka")) as server:
-        yield server
 
 
 async def _way(broker: KafkaServer, folder: Path) -> None:

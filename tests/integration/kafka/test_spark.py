@@ -15,8 +15,8 @@ from pathlib import Path
 import psutil
 
 from situ.event.row import Row
-from tests.integration.kafka.projects import Logs, once, project, value
-from tests.kafka_server import KafkaServer, kafka_server
+from tests.integration.kafka.projects import CLIENTS, Logs, once, project, value
+from tests.kafka_server import KafkaServer
 from tests.volume import cases
 
 _SITU = Path(sys.executable).parent / "situ"
@@ -84,37 +84,38 @@ def _root(folder: Path) -> list[Row]:
 
 
 @cases(5_000, 200_000)
-def test_events_are_taken_and_delivered_once(cases: int, tmp_path: Path) -> None:
+def test_events_are_taken_and_delivered_once(cases: int, broker: KafkaServer, tmp_path: Path) -> None:
     folder = tmp_path / "plant"
-    with kafka_server(tmp_path / "kafka") as broker:
-        broker.create("readings", partitions=4)
-        broker.create("hot", partitions=2)
-        part = cases // 4
-        _write(broker, range(part))
-        broker.write("readings", [b"garbage", b"\xff\xfe"], partition=1)
-        project(folder, broker.servers, engine="spark")
-        with _running(folder) as run:
-            _until(run, lambda: len(_root(folder)) >= part)
-            _write(broker, range(part, 2 * part))
-            run.kill()  # the driver, with a batch under way or none
-        with _running(folder) as run:
-            _write(broker, range(2 * part, 3 * part))
-            _until(run, lambda: len(_root(folder)) >= 2 * part + 1)
-            workers = run.workers()
-            assert workers
-            for worker in workers:
-                worker.kill()
-            broker.kill()
-            broker.start()
-            _write(broker, range(3 * part, cases))
-            _until(run, lambda: len(_root(folder)) >= cases)
-            _until(run, lambda: len(broker.read("hot")) >= cases)
-            rows = _root(folder)
-            logs = Logs(folder)
-            dead = logs.dead
-            logs.close()
-            run.stop()
-        found = broker.read("hot")
+    read, written = f"spark-{cases}", f"spark-hot-{cases}"
+    broker.create(read, partitions=4)
+    broker.create(written, partitions=2)
+    part = cases // 4
+    _write(broker, read, range(part))
+    broker.write(read, [b"garbage", b"\xff\xfe"], partition=1)
+    clients = CLIENTS.replace("[readings]", f"[{read}]").replace("topic: hot", f"topic: {written}")
+    project(folder, broker.servers, engine="spark", clients=clients)
+    with _running(folder) as run:
+        _until(run, lambda: len(_root(folder)) >= part)
+        _write(broker, read, range(part, 2 * part))
+        run.kill()  # the driver, with a batch under way or none
+    with _running(folder) as run:
+        _write(broker, read, range(2 * part, 3 * part))
+        _until(run, lambda: len(_root(folder)) >= 2 * part + 1)
+        workers = run.workers()
+        assert workers
+        for worker in workers:
+            worker.kill()
+        broker.kill()
+        broker.start()
+        _write(broker, read, range(3 * part, cases))
+        _until(run, lambda: len(_root(folder)) >= cases)
+        _until(run, lambda: len(broker.read(written)) >= cases)
+        rows = _root(folder)
+        logs = Logs(folder)
+        dead = logs.dead
+        logs.close()
+        run.stop()
+    found = broker.read(written)
     assert once(rows)
     assert sorted(int(row.id) for row in rows) == list(range(cases))
     assert [each["code"] for each in dead] == ["E760", "E760"]
@@ -126,5 +127,5 @@ def test_events_are_taken_and_delivered_once(cases: int, tmp_path: Path) -> None
     assert {key.decode() for key in keys} == by_key.keys()
 
 
-def _write(broker: KafkaServer, numbers: range) -> None:
-    broker.write("readings", ((f"s{each % 97}", value(each)) for each in numbers))
+def _write(broker: KafkaServer, topic: str, numbers: range) -> None:
+    broker.write(topic, ((f"s{each % 97}", value(each)) for each in numbers))
