@@ -7,16 +7,18 @@ the registry.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from situ.kafka.connection import KafkaAddress
 from situ.kafka.records import Decode, RecordReader
-from situ.kafka.schema_registry import SchemaRegistry
 from situ.model import Deployment
 from situ.routing.model import Subscription
 from situ.routing.topics import AVRO, CLOUDEVENTS, PROTOBUF, TopicSource, TopicTarget
+
+if TYPE_CHECKING:
+    from situ.kafka.schema_registry import SchemaRegistry
 
 Encode = Callable[[str, bytes], bytes]
 """Type and data of an event, as JSON → the value of its record; ``SituError`` if it does not fit."""
@@ -56,6 +58,8 @@ _readers: dict[tuple[type, str], Any] = {}
 
 def _once(of: Callable[[SchemaRegistry], Decode], address: KafkaAddress) -> Decode:
     """One for each process: it remembers schemas."""
+    from situ.kafka.schema_registry import SchemaRegistry  # with httpx, which takes long to load
+
     key = (of, address.registry)
     if key not in _readers:
         _readers[key] = of(SchemaRegistry(address.registry))  # type: ignore[index]
@@ -69,6 +73,8 @@ def writer_of(subscription: Subscription, deployment: Deployment, address: Kafka
     assert target is not None
     if target.format not in (AVRO, PROTOBUF):
         return RecordWriter(target)
+    from situ.kafka.schema_registry import SchemaRegistry
+
     types = deployment.contexts.by_id[subscription.context].types
     registry = SchemaRegistry(address.registry)
     if target.format == AVRO:
