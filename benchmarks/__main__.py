@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import (
+    archive_backfill,
     decode,
     edge,
     expressions,
@@ -65,6 +66,7 @@ SCENARIOS: list[Scenario] = [
     *quality.SCENARIOS,
     *quality_advice.SCENARIOS,
     *quality_spark.SCENARIOS,
+    *archive_backfill.SCENARIOS,
     *situation_spark.SCENARIOS,
     *situation_esper.SCENARIOS,
     *situation_flink.SCENARIOS,

@@ -16,7 +16,7 @@ from benchmarks.zones import Ingress
 from situ.spark.checkpoint import read_offset
 from situ.spark.engine import SparkEngine
 from situ.spark.source import BusSource
-from situ.spark.storage.state_folder import open_folder
+from situ.storage.state_folder import open_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

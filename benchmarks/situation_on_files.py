@@ -35,8 +35,8 @@ from situ.spark.detect import (
     for_driver,
     work,
 )
-from situ.spark.storage.state_folder import open_folder
 from situ.stages.detect.detection_plan import DetectionPlan
+from situ.storage.state_folder import open_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

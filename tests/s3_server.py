@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pyarrow.fs import S3FileSystem
 
-from situ.spark.storage.state_folder import s3_arguments
+from situ.storage.state_folder import s3_arguments
 from tests.nats_server import free_port
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "situ-tests"

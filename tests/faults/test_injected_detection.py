@@ -25,8 +25,8 @@ from situ.policies.actions.model import VERB_OF
 from situ.policies.model import InstancesByConcept
 from situ.spark.checkpoint import Offset
 from situ.spark.detect import DRIVER, BatchShare, EnrichmentNotes, detections_in, enrich, work
-from situ.spark.storage.state_folder import open_folder
 from situ.stages.plan import Plan
+from situ.storage.state_folder import open_folder
 from tests.edge_zone import edge_zone, eventually
 from tests.faults.injected import MARK, functions_of, inject
 from tests.guarded import FILES

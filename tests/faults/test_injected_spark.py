@@ -26,7 +26,7 @@ from situ.spark.checkpoint import Offset
 from situ.spark.dispatch import dispatch_part
 from situ.spark.frames import TaskCounts, row_batches
 from situ.spark.partitions import part_of_batch
-from situ.spark.storage.state_folder import open_folder
+from situ.storage.state_folder import open_folder
 from tests.faults.deployed import PATIENCE, ROOT, Deployed, deployed
 from tests.faults.injected import MARK, inject
 from tests.faults.raising import Raising

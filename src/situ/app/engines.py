@@ -7,15 +7,16 @@ asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from situ.bus.address import Address
 from situ.bus.interface import Bus
 from situ.quality.measurement.panes import Pane
+from situ.registry.run_metrics import EngineSize, ExecutorLoad
 from situ.settings import Settings
-from situ.stages.detect.situation_events import DetectionStatus
+from situ.stages.detect.situation_events import DetectionStatus, PolicyMessage
 
 OnMeasured = Callable[[tuple[Pane, ...], int], None]
 """Takes panes, and the instant of event time up to which all are complete."""
@@ -88,6 +89,15 @@ class Engine(Protocol):
     @property
     def watched(self) -> DetectionStatus:
         """How detection is."""
+
+    @property
+    def size(self) -> EngineSize: ...
+
+    def executors_at_work(self) -> Sequence[ExecutorLoad]:
+        """Those that said something of themselves, if the settings ask for it."""
+
+    async def say(self, message: PolicyMessage) -> None:
+        """Take events of Situ's own in, as those of a client."""
 
     async def start(self) -> None:
         """Start, or go on; :class:`situ.lang.problems.SituError` if that fails."""

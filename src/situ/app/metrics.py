@@ -17,6 +17,7 @@ from contextlib import suppress
 import psutil
 
 from situ.app.engines import Engine, EngineCounts
+from situ.app.worker_events import WorkerPublisher
 from situ.bus.failure_log import InternalErrors
 from situ.bus.interface import Bus
 from situ.contexts.model import ROOT
@@ -24,7 +25,15 @@ from situ.event.subjects import BusNames
 from situ.lang.problems import SituError
 from situ.lang.records import replace
 from situ.model import Deployment
-from situ.registry.run_metrics import METRICS_PREFIX, STARTING, EventRates, RunMetrics, detection_metrics
+from situ.registry.run_metrics import (
+    METRICS_PREFIX,
+    RUNNING,
+    STARTING,
+    ArchiveMetrics,
+    EventRates,
+    RunMetrics,
+    detection_metrics,
+)
 from situ.registry.snapshots import fetch_deployment
 from situ.routing import Subscription
 from situ.routing.delivery_groups import group_of
@@ -148,6 +157,7 @@ class MetricsReporter:
         self.failures: list[Callable[[], Mapping[str, int]]] = [lambda: self.mistakes.counts]
         """What parts of the run beside the engine count of these."""
         self.refused: Callable[[], Mapping[str, int]] = dict
+        self.archive: Callable[[], ArchiveMetrics | None] = lambda: None
 
     def tell(self, state: str, *, restarted: bool = False) -> None:
         """The run is in another state now."""
@@ -155,7 +165,7 @@ class MetricsReporter:
 
     async def beat(self, bus: Bus, engine: Engine) -> None:
         """For ever."""
-        key = f"{METRICS_PREFIX}{engine.name}"
+        key, workers = f"{METRICS_PREFIX}{engine.name}", WorkerPublisher(engine)
         try:
             while True:
                 # A bus that is away comes back, and others see the silence.
@@ -163,6 +173,8 @@ class MetricsReporter:
                     async with asyncio.timeout(_PATIENCE):
                         found = await self.look(bus, engine)
                         await bus.put(BusNames(bus.zone).metrics, key, found.encode())
+                        if self._learnt.settings.worker_events and found.state == RUNNING:
+                            await workers.tell(found)
                 await asyncio.sleep(REPORT_EVERY)
         finally:
             with suppress(SituError, TimeoutError):
@@ -191,6 +203,7 @@ class MetricsReporter:
             delivered_rate=delivered_rate,
             waiting=max(last - engine.reached, 0) if engine.reached is not None else 0,
             batch=round(engine.batch, 3),
+            size=engine.size,
             clients=clients,
             types=dict(counts.types),
             subscriptions=subscriptions,
@@ -204,6 +217,7 @@ class MetricsReporter:
             refused={code: number for code, number in self.refused().items() if code},
             memory=used,
             situations=detection_metrics(self._learnt, engine.watched, _now()),
+            archive=self.archive(),
         )
         return self.figures
 

@@ -19,6 +19,8 @@ from typing import Any
 
 import msgspec
 
+from situ.archive.format import archive_of
+from situ.archive.history import PastLog
 from situ.bus.address import Address
 from situ.bus.file_log import Report, event_time, read_files
 from situ.bus.folder_lock import private_folder
@@ -51,6 +53,7 @@ from situ.stages.pending_deliveries import PendingDeliveries, ReadyDeliveries
 from situ.stages.plan import Plan, compile_plan
 from situ.stages.root_log import upgrade_message
 from situ.stages.visibility import EventVisibility
+from situ.storage.state_folder import environment_of, use_options
 from situ.tables.cache import TablesInUse
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -269,11 +272,22 @@ def _open(
     log = folder / LOGS / "replay.log"
     private_folder(log.parent)
     conf = {name: value.value for name, value in settings.spark.conf}
-    session = open_session(app="situ replay", master=settings.spark.master.value, conf=conf, log=log)
+    # What the bus no longer has, tasks read from the archive.
+    use_options(conf)
+    archive = archive_of(settings, folder)
+    past = None if archive is None else PastLog.of(archive, settings, folder, first, last)
+    session = open_session(
+        app="situ replay",
+        master=settings.spark.master.value,
+        conf=conf,
+        log=log,
+        folder=folder,
+        variables=environment_of(conf),
+    )
 
     def rows() -> Iterator[ReplayedDelivery]:
         try:
-            found = replay(session, address, version, first=first, last=last, tables=tables)
+            found = replay(session, address, version, first=first, last=last, tables=tables, past=past)
             for row in found.toLocalIterator():
                 yield ReplayedDelivery(row["subscription"], bytes(row["event"]))
         finally:

@@ -24,6 +24,8 @@ from situ.app.engines import Engine, spark_engine
 from situ.app.metrics import MetricsReporter
 from situ.app.takeover import take_over
 from situ.app.topics import Topics
+from situ.archive.archiver import Archiver
+from situ.archive.format import archive_of, store_options
 from situ.bus.address import Address, resolve_address
 from situ.bus.embedded_server import EmbeddedServer
 from situ.bus.event_loop import end
@@ -41,6 +43,7 @@ from situ.registry.run_metrics import RUNNING, STOPPED, STOPPING, WAITING, RunMe
 from situ.registry.snapshots import keep_published, publish_deployment, restore_deployments
 from situ.router.router import Router
 from situ.settings import settings_as_json
+from situ.storage.state_folder import use_options
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Supervision. An engine that fails because the bus does not answer has lost nothing: it is started again from where it
@@ -109,6 +112,7 @@ PATIENCE = 30.0
 """Seconds to wait for a bus that somebody else starts."""
 
 _ATTEMPT = 3.0
+_STORE = 5.0  # seconds for which one call to a store is tried again; the archiver tries for ever
 _STOP, _STOP_WITHOUT_BUS = 60.0, 3.0  # seconds for each part of the run to end
 
 
@@ -184,6 +188,7 @@ class RunProcess:
         await acting.start()  # before the engine: what that asks for is to be found
         _begin(stack, acting.run())
         self._pulse.failures.append(lambda: acting.mistakes.counts)
+        self._begin_archive(stack, bus)
         await take_over(self._kind, bus, self.folder, self.settings, address)
         _raise_if_cancelled()
         engine = await self._start_engine(stack, bus, registry, address)
@@ -193,6 +198,17 @@ class RunProcess:
         _raise_if_cancelled()
         self._pulse.tell(RUNNING)
         log.info("running")
+
+    def _begin_archive(self, stack: AsyncExitStack, bus: NatsBus) -> None:
+        """The archiver of the root log, if the project has an archive. It depends on no engine, and holds up none."""
+        archive = archive_of(self.settings, self.folder, patience=_STORE)
+        if archive is None:
+            return
+        use_options(store_options(self.settings))
+        place, every = self.settings.log.archive.written, self.settings.log.archive_every
+        archiver = Archiver(bus, archive, project=self.settings.name, place=place, every=every)
+        self._pulse.archive = lambda: archiver.metrics
+        _begin(stack, archiver.run())
 
     async def _start_engine(self, stack: AsyncExitStack, bus: NatsBus, registry: Registry, address: Address) -> Engine:
         """Engine and router. On Spark the router comes first: what clients send waits on the bus for the engine."""

@@ -12,27 +12,30 @@ import queue
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from situ.app.engines import OnMeasured
+from situ.app.worker_events import ExecutorLoads
 from situ.bus.address import Address
 from situ.bus.event_loop import end
 from situ.bus.failure_log import InternalErrors
 from situ.bus.folder_lock import STATE
 from situ.bus.interface import Bus
+from situ.event.subjects import BusNames
 from situ.kafka.connection import KafkaAddress
 from situ.lang.catalogue import ENGINE_FAILED, NO_SPARK
 from situ.lang.problems import SituError
 from situ.project.state_folder import SPARK_LOG
 from situ.quality.measurement.panes import Pane
+from situ.registry.run_metrics import EngineSize, ExecutorLoad
 from situ.registry.snapshots import engine_alive, report_adopted
 from situ.settings import Settings
 from situ.spark.checkpoint import Offset, checkpoints_of, last_batch, owner_of, read_offset
 from situ.spark.frames import TaskCounts, Totals
-from situ.stages.detect.situation_events import DetectionCounts, DetectionStatus
+from situ.stages.detect.situation_events import DetectionCounts, DetectionStatus, PolicyMessage
 
 if TYPE_CHECKING:
     from situ.spark.detect_query import DetectBatchReport
@@ -73,6 +76,9 @@ class SparkHost:
         self._reporting: asyncio.Task[None] | None = None
         self.on_measured: OnMeasured | None = None
         self._telling: asyncio.Task[None] | None = None
+        self._resizing: asyncio.Task[None] | None = None
+        self._size = EngineSize()
+        self._executors = ExecutorLoads()
         self._panes: queue.SimpleQueue[tuple[TaskCounts, ...]] = queue.SimpleQueue()
         self._turn = threading.Lock()
 
@@ -96,6 +102,20 @@ class SparkHost:
     def watched(self) -> DetectionStatus:
         return self._watched
 
+    @property
+    def size(self) -> EngineSize:
+        return self._size
+
+    def executors_at_work(self) -> Sequence[ExecutorLoad]:
+        return self._executors.of_now(time.monotonic())
+
+    async def say(self, message: PolicyMessage) -> None:
+        """Into the ingress stream, where events of policies go, too."""
+        from situ.spark.detect_query import raw_message
+
+        stored = await self._bus.store(raw_message(BusNames(self._bus.zone), message, time.time_ns() // 1000))
+        await stored
+
     async def start(self) -> None:
         await asyncio.to_thread(self._start)
         # The first batch of all says which deployment is at work; it takes the workers a while to load.
@@ -106,6 +126,8 @@ class SparkHost:
             self._reporting = asyncio.create_task(self._report())
         if self._telling is None:
             self._telling = asyncio.create_task(self._tell_measured())
+        if self._resizing is None:
+            self._resizing = asyncio.create_task(self._resize_on())
 
     async def ended(self) -> None:
         while not await self._has_ended(_LOOK):
@@ -124,7 +146,7 @@ class SparkHost:
             raise SituError(ENGINE_FAILED(engine=self.name, reason=reason, remedy=remedy)) from error
 
     async def stop(self) -> None:
-        await end((self._reporting, self._telling))
+        await end((self._reporting, self._telling, self._resizing))
         await self._alive.aclose()
         await asyncio.to_thread(self._stop)
 
@@ -148,6 +170,18 @@ class SparkHost:
             await asyncio.sleep(_LOOK)
             with suppress(SituError, OSError), self._mistakes.noted("engine measure"):
                 await self._tell_once(measuring)
+
+    async def _resize_on(self) -> None:
+        """Have as many executors as there is work for, for ever."""
+        while True:
+            await asyncio.sleep(_LOOK)
+            with suppress(SituError, OSError, *self._lost), self._mistakes.noted("engine resize"):
+                await asyncio.to_thread(self._resize)
+
+    def _resize(self) -> None:
+        if (engine := self._engine) is not None:
+            engine.resize()
+            self._size = engine.size()
 
     async def _tell_once(self, measuring: BatchMeter) -> None:
         panes: list[Pane] = []
@@ -184,8 +218,8 @@ class SparkHost:
             from situ.spark.cluster.remote import is_remote
             from situ.spark.engine import QUERY, SparkEngine
             from situ.spark.session import LOST, open_session
-            from situ.spark.storage.state_folder import environment_of
             from situ.spark.tables import check_tables
+            from situ.storage.state_folder import environment_of
         except ModuleNotFoundError as error:
             raise SituError(NO_SPARK(reason=f"there is no Python module `{error.name}`")) from error
         # What cannot be gone on from is told before Java is started, which takes a while.
@@ -238,6 +272,9 @@ class SparkHost:
 
     def _on_batch(self, batch: BatchReport) -> None:
         self._reached, self._seconds = batch.offset, batch.seconds
+        for each in batch.counts:
+            if each.worker is not None:
+                self._executors.worked(each.worker, sum(each.types.values()), time.monotonic())
         if any(each.measured or each.stored or each.groups for each in batch.counts):
             self._panes.put(batch.counts)
 
@@ -249,6 +286,7 @@ class SparkHost:
             tally.add(batch.tally)
             self._totals.dead.update(batch.dead)
             self._totals.failures.update(batch.failures)
+        self._executors.divided(batch.workers)
         self._watched = DetectionStatus(tally=tally, progress=batch.progress, detecting=batch.detecting)
 
     def _scratch(self) -> Path:

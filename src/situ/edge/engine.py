@@ -37,6 +37,7 @@ from situ.lang.records import replace
 from situ.model import Deployment
 from situ.protocol.messages import DeadEvent, Notice
 from situ.quality.measurement.meter import MeasuredPublishers
+from situ.registry.run_metrics import EngineSize, ExecutorLoad
 from situ.registry.snapshots import engine_alive, fetch_deployment, report_adopted, watch_deployments
 from situ.stages.decode import texts_of
 from situ.stages.detect.situation_events import DetectionStatus, PolicyMessage
@@ -159,6 +160,19 @@ class EdgeEngine:
     @property
     def counts(self) -> EdgeCounts:
         return self._dispatcher.counts
+
+    @property
+    def size(self) -> EngineSize:
+        """It works in this process, on one core, and keeps what policies remember in one place."""
+        return EngineSize(cores=1)
+
+    def executors_at_work(self) -> Sequence[ExecutorLoad]:
+        """None: it works in this process."""
+        return ()
+
+    async def say(self, message: PolicyMessage) -> None:
+        """Take events of Situ's own in. What cannot be stored now is not worth being told later."""
+        await (await self.take(message.key, message.count, message.body, self._clock(), own=True))
 
     @property
     def watched(self) -> DetectionStatus:

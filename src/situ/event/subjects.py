@@ -285,12 +285,16 @@ def pack_late(names: BusNames, row: Row, line: bytes, policies: Sequence[str]) -
 
 
 def pack_group(names: BusNames, group: str, rows: Sequence[Row], lines: Sequence[bytes], decided: str = "") -> Message:
-    """Events of one delivery group in the order of the log; what has no position in it is known by its key.
+    """Events of one delivery group in the order of the log.
+
+    The first is known by its key. Its position would not do: the edge engine delivers from the root log, Spark from the
+    ingress stream, so two events that engines deliver after one another may have the same, and the bus would take the
+    second for a repeat.
 
     Among scopes, ``decided`` says by what it was decided that the group may see them, and they wait with their stamps.
     """
     first, count = rows[0], len(lines)
-    headers = {COUNT: str(count), ID: f"{group}+{first.pos or first.key}+{count}"}
+    headers = {COUNT: str(count), ID: f"{group}+{first.key}+{count}"}
     if decided:
         headers[DECIDED] = decided
         if stamp := common_stamp(rows):

@@ -180,6 +180,53 @@ METRICS_PREFIX = "figures."
 _WINDOW = 5.0  # seconds over which rates are taken
 
 
+class ArchiveMetrics(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the archive of the root log is. Instants are in microseconds since 1970."""
+
+    place: str
+    """The folder or URI, as situ.yaml writes it."""
+    last: int = 0
+    """The last message of the root log that is archived."""
+    behind: int = 0
+    """Messages that are not yet."""
+    oldest: int = 0
+    """When the first of these was stored; 0 if there is none."""
+    segments: int = 0
+    events: int = 0
+    """Archived by this run."""
+    lost: int = 0
+    """Messages that left the log before they were archived, in this run."""
+    failing: str = ""
+    """Why the archive cannot be written to; it is tried again."""
+    since: int = 0
+    """When that began."""
+
+
+class EngineSize(msgspec.Struct, frozen=True, kw_only=True):
+    """How much an engine has to work with; 0 for what there is none of."""
+
+    executors: int = 0
+    """Processes that work beside the run."""
+    cores: int = 0
+    buckets: int = 0
+    """Among which what policies remember is divided."""
+    behind: int = 0
+    """Messages of the root log that detection has not taken yet."""
+
+
+class ExecutorLoad(msgspec.Struct, frozen=True, kw_only=True):
+    """What an executor did in the last seconds."""
+
+    worker: str
+    host: str
+    cpu: float
+    """The share of its cores that is in use."""
+    rows: float
+    """Events a second."""
+    buckets: int = 0
+    """Of policies, in the last batch that had any."""
+
+
 class RunMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """One look at a run. Instants are in microseconds since 1970, sizes in bytes."""
 
@@ -200,6 +247,7 @@ class RunMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """Messages that clients sent and the engine has not taken yet."""
     batch: float = 0.0
     """Seconds the last batch took; 0 for an engine that takes events one by one."""
+    size: EngineSize = EngineSize()
     restarts: int = 0
     clients: int = 0
     """Clients that are connected."""
@@ -226,6 +274,8 @@ class RunMetrics(msgspec.Struct, frozen=True, kw_only=True):
     memory: Mapping[str, int] = msgspec.field(default_factory=dict)
     situations: DetectionMetrics = DetectionMetrics()
     """How policies are, if there are some."""
+    archive: ArchiveMetrics | None = None
+    """How far the archive of the root log is, if there is one."""
 
     @property
     def seconds(self) -> float:

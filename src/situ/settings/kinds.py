@@ -72,6 +72,26 @@ def integer(least: int, most: int) -> Kind[int]:
     )
 
 
+AUTO = 0
+"""Where a number may be left to Situ: what stands for that."""
+
+
+def integer_or_auto(least: int, most: int) -> Kind[int]:
+    """A number, or ``auto``."""
+
+    def read(node: Node, read: Reader) -> int | None:
+        if isinstance(node, ScalarNode) and node.text == "auto":
+            return AUTO
+        return read.integer(node, least=least, most=most)
+
+    number = {"type": "integer", "minimum": least, "maximum": most}
+    return Kind(read, lambda value: value or "auto", {"anyOf": [{"enum": ["auto"]}, number]})
+
+
+def boolean() -> Kind[bool]:
+    return Kind(lambda node, read: read.boolean(node), lambda value: value, {"type": "boolean"})
+
+
 def duration(least: timedelta = timedelta(0)) -> Kind[timedelta]:
     def read(node: Node, read: Reader) -> timedelta | None:
         return _quantity(node, read, parse_duration, "a duration such as `5 s`", least, format_duration)

@@ -8,12 +8,13 @@ for.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from datetime import timedelta
 from typing import Any, TypeVar, get_args
 
-from situ.lang.catalogue import CONTRADICTION
+from situ.lang.catalogue import CONTRADICTION, EXECUTORS_REVERSED, EXECUTORS_WITHOUT_CLUSTER
 from situ.lang.documents import Document, Fields, Node, Reader, is_nothing, parse_json
 from situ.lang.expr.limits import ExpressionLimits
 from situ.lang.problems import Problems
@@ -26,7 +27,7 @@ from situ.settings.kinds import BUS, BusSettings, Kind, Text, plain
 # ruff: noqa: RUF009 - the calls below make fields, as `dataclasses.field` does
 
 
-KIND, GROUP, ABOUT = "kind", "group", "about"
+KIND, GROUP, ABOUT, LATER = "kind", "group", "about", "later"
 
 PROJECT_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
@@ -39,8 +40,25 @@ def _setting(kind: Kind[Any], default: Any, about: str) -> Any:
     return field(default=default, metadata={KIND: kind, ABOUT: about})
 
 
+def _later(kind: Kind[Any], default: Any, about: str) -> Any:
+    """A setting that came later: with its default it is not written, so deployments of before stay what they were."""
+    return field(default=default, metadata={KIND: kind, ABOUT: about, LATER: True})
+
+
 def _group(of: type, about: str) -> Any:
     return field(default_factory=of, metadata={GROUP: of, ABOUT: about})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executors:
+    """Without ``max`` it is Spark's and the cluster's matter how many there are."""
+
+    min: int = _later(of_kind.integer(1, 10_000), 1, "fewest executors, when there is little to do; only with `max`")
+    max: int = _later(
+        of_kind.integer_or_auto(1, 10_000),
+        of_kind.AUTO,
+        "most executors, when events wait; `auto`: Situ neither asks for executors nor lets any go",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +82,12 @@ class Spark:
     conf: tuple[tuple[str, Text], ...] = _setting(
         of_kind.CONF, ((_SHUFFLE, plain("2")),), "settings of Spark itself, by name"
     )
+    buckets: int = _later(
+        of_kind.integer_or_auto(1, 1024),
+        of_kind.AUTO,
+        "among how many buckets policies are divided; `auto`: as many as there are cores, with some patience",
+    )
+    executors: Executors = _group(Executors, "how many executors a cluster is asked for")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +101,23 @@ class Log:
     age: timedelta = _setting(of_kind.duration(_SOME), timedelta(days=7), "how long events are kept")
     size: int = _setting(of_kind.size(1), 10 * 1024**3, "how much of them is kept")
     dead: Dead = _group(Dead, "what is kept of dead letters")
+    archive: Text = _setting(
+        of_kind.text(r"(?s).*", ("archive", "file:///shared/plant/archive", "s3a://bucket/plant")),
+        plain(""),
+        "where events are archived for good: a folder, or a URI; empty: they are not",
+    )
+    archive_every: timedelta = _setting(
+        of_kind.duration(_SOME), timedelta(minutes=5), "how long an event waits at most before it is archived"
+    )
+    archive_format: str = _setting(
+        of_kind.name(
+            "an archive format",
+            r"[a-z][a-z0-9_-]{0,31}",
+            "Use `parquet`, or the name of a format that an installed package has.",
+        ),
+        "parquet",
+        "the form of the archive; `parquet`, and what other packages add",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +249,9 @@ class Settings:
     outside: tuple[Text, ...] = _setting(
         of_kind.PATHS, (), "folders outside of the project that its sources may read from"
     )
+    worker_events: bool = _later(
+        of_kind.boolean(), False, "whether workers publish how busy they are, as events of the type `situ.worker`"
+    )
     defaults: Defaults = _group(Defaults, "what holds where nothing else is said")
     overlay: Overlay = _group(Overlay, "how routers and zones find and lose each other")
 
@@ -251,7 +295,17 @@ def _read_group(of: type[G], found: Fields) -> G:
             values[each.name] = value
     settings = of(**values)
     if isinstance(settings, Spark):
+        most, master = settings.executors.max, settings.master
+        if most != of_kind.AUTO and re.fullmatch(r"local(\[.*\])?", master.value):
+            key = found.mapping.key("executors")
+            location = key.location if key is not None else found.mapping.location
+            found.read.problems.add(EXECUTORS_WITHOUT_CLUSTER(location, most=most, master=master.written))
         return of(**{**values, "conf": _with_default_conf(settings)})
+    if isinstance(settings, Executors) and settings.max != of_kind.AUTO and settings.max < settings.min:
+        key = found.mapping.key("max") or found.mapping.key("min")
+        location = key.location if key is not None else found.mapping.location
+        found.read.problems.add(EXECUTORS_REVERSED(location, least=settings.min, most=settings.max))
+        return of()
     if isinstance(settings, Overlay):
         _check_order(settings, found)
     return settings
@@ -306,7 +360,11 @@ def settings_schema() -> dict[str, Any]:
 def _written(group: Any) -> dict[str, Any]:
     values = {each: getattr(group, each.name) for each in fields(group)}
     # A list of nothing says nothing: what was written before there was such a setting stays as it is.
-    return {each.name: _value(each, value) for each, value in values.items() if value not in ((), None)}
+    return {
+        each.name: _value(each, value)
+        for each, value in values.items()
+        if value not in ((), None) and not (each.metadata.get(LATER) and value == each.default) and value != Executors()
+    }
 
 
 def _value(each: Field[Any], value: Any) -> Any:

@@ -8,8 +8,8 @@ Spark settings. `dataframes` has the same stages for DataFrames of users.
 
 Front door: `Project` for programs of users; `engine.SparkEngine`, `detect_query.SparkDetection`,
 `session.open_session`, `replay.replay`, `policy_tests.run_policy_tests_on_spark`, `takeover.left_by_spark/begin_spark`,
-`checkpoint.check_checkpoint`, `measure.BatchMeter`, `storage.state_folder.environment_of`,
-`cluster.remote.is_remote/write_package`.
+`checkpoint.check_checkpoint`, `measure.BatchMeter`, `cluster.remote.is_remote/write_package`,
+`history.detect`, `history.mapped_files`.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -24,12 +24,12 @@ from situ.spark.checkpoint import Offset
 from situ.spark.detect import BUCKETS, row_of, stream_of
 from situ.spark.plans import known_instances, load_plan
 from situ.spark.state_store import KernelStateStore, name_of
-from situ.spark.storage.state_folder import StateFolder
 from situ.stages.detect.backfill import Backfill, BackfillState, bounds_of, lookback, policies_to_backfill
 from situ.stages.detect.progress import DetectionProgress
 from situ.stages.detect.step import PolicyReader
 from situ.stages.plan import Plan
 from situ.stages.root_log import upgrade_message
+from situ.storage.state_folder import StateFolder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

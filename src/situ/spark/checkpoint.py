@@ -24,7 +24,7 @@ from situ.lang.json_form import StoredForm
 from situ.lang.records import replace
 from situ.settings import Settings
 from situ.spark.storage.owner import CheckpointOwner
-from situ.spark.storage.state_folder import StateFolder, open_folder, use_options
+from situ.storage.state_folder import StateFolder, open_folder, use_options
 
 
 def checkpoints_of(settings: Settings, folder: Path) -> StateFolder:
@@ -47,6 +47,8 @@ def owner_of(settings: Settings, checkpoints: StateFolder) -> CheckpointOwner:
 class Offset(StoredForm, frozen=True, kw_only=True):
     """The end of a batch: ``seq`` is the last message of the log in it."""
 
+    OMITTED = ("buckets", "spread")
+
     seq: int = 0
     version: int = 0
     """Of the deployment the batch runs with."""
@@ -61,6 +63,9 @@ class Offset(StoredForm, frozen=True, kw_only=True):
     behind its last record. What is not read any more stays: a batch is known by how far all is."""
     spread: bool = False
     """Whether partitions of topics are shared among the tasks one by one, and not by their clients."""
+    buckets: int = 0
+    """Of detection: into how many buckets what policies remember at the end of the batch is divided; 0: as many as
+    the first run had."""
 
     @property
     def mark(self) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import gcd
 from types import MappingProxyType
 
 import msgspec
@@ -29,14 +30,15 @@ from situ.policies.model import Detection, InstancesByConcept
 from situ.policies.watermark import SourceTimes, merge_source_times
 from situ.spark import frames
 from situ.spark.checkpoint import Offset
+from situ.spark.elastic.load import sample_of_task
 from situ.spark.plans import known_instances, load_plan
 from situ.spark.state_store import BucketStep, KernelStateStore, name_of
-from situ.spark.storage.state_folder import StateFolder
 from situ.stages.detect.detection_plan import NOTHING_HIDDEN, DetectionPlan, Hidden
 from situ.stages.detect.situation_events import DetectionCounts
 from situ.stages.detect.step import PolicyObservations, read_rows, readable, step_safely
 from situ.stages.plan import Plan
 from situ.stages.root_log import upgrade_message
+from situ.storage.state_folder import StateFolder
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Stage enrich. A bucket gets the rows it needs as bytes, however many they are: one row for Spark to move. What a task
@@ -94,13 +96,13 @@ class _EnrichedPart:
 _worked: dict[int, _EnrichedPart] = {}
 
 
-def enriching(address: Address, buckets: int) -> frames.Mapped:
+def enriching(address: Address) -> frames.Mapped:
     """The function that Spark maps over the rows of the root log, in every batch."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         began = time.perf_counter()
         note, number, _ = frames.batch_of_task()
-        for batch in enrich_part(address, note, number, frames.messages_of(batches), buckets):
+        for batch in enrich_part(address, note, number, frames.messages_of(batches)):
             yield _shown(batch, note, number, began)
 
     return run
@@ -123,16 +125,16 @@ def _shown(batch: pa.RecordBatch, note: frames.BatchNote, number: int, began: fl
 
 
 def enrich_part(
-    address: Address, note: frames.BatchNote, number: int, messages: Iterable[StoredMessage], buckets: int
+    address: Address, note: frames.BatchNote, number: int, messages: Iterable[StoredMessage]
 ) -> Iterator[pa.RecordBatch]:
     """The rows that one part of a batch makes of its messages."""
     if not number:
-        yield every_bucket(buckets)
+        yield every_bucket(note.buckets)
     plan = load_plan(address, note.end.version)
     if note.end.seq <= note.begin.seq or plan.detecting.is_empty:
         return
     instances = known_instances(plan, address, note.end.tables)
-    yield from enrich(messages, plan, instances, note.reached, buckets, note.expected)
+    yield from enrich(messages, plan, instances, note.reached, note.buckets, note.expected)
 
 
 def enrich(
@@ -271,6 +273,8 @@ class BucketDetections(msgspec.Struct):
     """Positions of events that a policy could not work on."""
     begun_anew: dict[str, StageFailure] = {}
     """Policies that could not go on from what they remembered here."""
+    worker: str = ""
+    """The executor, where somebody asked."""
 
 
 @dataclass(slots=True)
@@ -283,8 +287,8 @@ class _InHand:
     size: int = 0
 
 
-_in_hand: dict[tuple[StateFolder, int], _InHand] = {}
-"""By checkpoint and bucket."""
+_in_hand: dict[tuple[StateFolder, int, int], _InHand] = {}
+"""By checkpoint, bucket, and how many buckets there are."""
 _MOST_STEPS = 50
 _MOST_BYTES = 64 << 20
 
@@ -301,6 +305,9 @@ class BatchShare:
     kept: frozenset[str]
     """Policies that are what they were."""
     buckets: int
+    """Among which what is remembered at the end is divided."""
+    before: int = 0
+    """And where the batch begins; 0: in the same way."""
     filled: bool = False
     """Whether policies begin that have worked a part of the past."""
 
@@ -308,6 +315,11 @@ class BatchShare:
     def anew(self) -> bool:
         """Whether others than those may have been at work before."""
         return self.begin.version != self.end.version
+
+    @property
+    def divides(self) -> bool:
+        """Whether what is remembered is divided anew."""
+        return self.before not in (0, self.buckets)
 
 
 def detecting_in(share: BatchShare) -> frames.Mapped:
@@ -325,11 +337,15 @@ def detecting_in(share: BatchShare) -> frames.Mapped:
         instances = known_instances(plan, share.address, share.end.tables)
 
         def former() -> DetectionPlan:
-            return load_plan(share.address, share.begin.version).detecting if share.anew else plan.detecting
+            return former_policies(share, plan)
 
+        _drop_others(share)
+        sample = sample_of_task(plan.deployment.settings)
         for bucket, parts in sorted(blobs.items()):
             given = [blob for blob in parts if blob]
-            yield row_of(bucket, msgspec.msgpack.encode(work(share, plan.detecting, former, instances, bucket, given)))
+            found = work(share, plan.detecting, former, instances, bucket, given)
+            found.worker = sample.worker if sample is not None else ""
+            yield row_of(bucket, msgspec.msgpack.encode(found))
 
     return run
 
@@ -347,10 +363,12 @@ def work(
     ``former`` are the policies that were at work before.
     """
     store, end = KernelStateStore(share.checkpoint, bucket), name_of(share.end)
-    begin = name_of(share.begin)
+    begin, place = name_of(share.begin), (share.checkpoint, bucket, share.buckets)
     # Put back when the step is done: after one that failed, the state is worked out from what is stored.
-    hand = _in_hand.pop((share.checkpoint, bucket), None)
-    if hand is None or hand.at != begin:
+    hand = _in_hand.pop(place, None)
+    if share.divides:
+        hand = _InHand(begin, _divided(share, former(), bucket))
+    elif hand is None or hand.at != begin:
         policies = former() if share.begin.version else detecting
         hand = _recalled(begin, policies, instances, bucket, share.buckets, store, hand)
     kept = {name: state for name, state in hand.states.items() if name in share.kept}
@@ -358,15 +376,16 @@ def work(
         kept |= _loaded(detecting, store.load_filled(end), bucket, share.buckets)
     found, after = _step(detecting, kept, blobs, share.watermarks, instances, bucket, share.buckets)
     steps, size = hand.steps + 1, hand.size + sum(map(len, blobs))
-    # Stored steps are taken again by the policies of one version, so that a new version begins with a whole state.
-    if share.anew or steps > _MOST_STEPS or size > _MOST_BYTES:
+    # Stored steps are taken again by the policies of one version, in one bucket: so that a new version begins with a
+    # whole state, and another number of buckets, too.
+    if share.anew or share.divides or steps > _MOST_STEPS or size > _MOST_BYTES:
         saved = {name: detecting.kernel(name, bucket, share.buckets).save(state) for name, state in after.items()}
         store.save_whole(end, saved, begin)
         steps = size = 0
         trim_memory()
     else:
         store.save_step(end, BucketStep(begin, blobs, dict(share.watermarks)))
-    _in_hand[share.checkpoint, bucket] = _InHand(end, after, steps, size)
+    _in_hand[place] = _InHand(end, after, steps, size)
     found.size = sum(state.size for state in after.values())
     return found
 
@@ -444,6 +463,84 @@ def _step(
         if stepped.found.batch.num_rows:
             found.detections[name] = stream_of(stepped.found.batch)
     return found, after
+
+
+def former_policies(share: BatchShare, plan: Plan) -> DetectionPlan:
+    """The policies that were at work before the batch."""
+    return load_plan(share.address, share.begin.version).detecting if share.anew else plan.detecting
+
+
+def _drop_others(share: BatchShare) -> None:
+    """What this process has of buckets that there are no more, nobody asks for again."""
+    for place in [each for each in _in_hand if each[0] == share.checkpoint]:
+        if place[2] not in (share.buckets, share.before):
+            del _in_hand[place]
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Another number of buckets. The batch whose end names another number than its beginning begins with what the buckets of
+# before left: first each of them is written down as a whole, in a job of its own, then each of the new ones takes its
+# share of those that it comes from. An identity is in the bucket that its checksum leaves as the remainder, so these
+# are the ones that agree with it in the remainder by the greatest common divisor: of 2 buckets that become 8 one, of 8
+# that become 2 four. What they left stays until the batch behind this one: however often this one is repeated, it
+# begins with the same.
+
+
+def sources_of(bucket: int, before: int, after: int) -> list[int]:
+    """Of so many buckets those that have something for a bucket when there are so many of them."""
+    step = gcd(before, after)
+    return [each for each in range(before) if each % step == bucket % step]
+
+
+def _divided(share: BatchShare, policies: DetectionPlan, bucket: int) -> dict[str, KernelState]:
+    begin = name_of(share.begin)
+    parts = [
+        _loaded(policies, KernelStateStore(share.checkpoint, each).load_whole(begin), each, share.before)
+        for each in sources_of(bucket, share.before, share.buckets)
+    ]
+    found = {}
+    for name in policies.watches:
+        if any(name in part for part in parts):
+            one = policies.kernel(name)
+            whole = one.united([part[name] if name in part else one.start() for part in parts])
+            found[name] = policies.kernel(name, bucket, share.buckets).share(whole)
+    return found
+
+
+def gather(share: BatchShare, policies: DetectionPlan, instances: InstancesByConcept, bucket: int) -> None:
+    """Write down all that a bucket of before remembers where the batch begins; ``policies`` are those of then."""
+    begin, store = name_of(share.begin), KernelStateStore(share.checkpoint, bucket)
+
+    def states() -> Mapping[str, bytes]:
+        hand = _in_hand.get((share.checkpoint, bucket, share.before))
+        if hand is None or hand.at != begin:
+            hand = _recalled(begin, policies, instances, bucket, share.before, store, hand)
+        kernels = {name: policies.kernel(name, bucket, share.before) for name in hand.states}
+        return {name: kernel.save(hand.states[name]) for name, kernel in kernels.items()}
+
+    store.add_whole(begin, states)
+
+
+def gathering(share: BatchShare) -> frames.Mapped:
+    """The function that Spark maps over the numbers of the buckets of before."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            gather_buckets(share, batch.column(0).to_pylist())
+            yield batch
+
+    return run
+
+
+def gather_buckets(share: BatchShare, buckets: Iterable[int]) -> None:
+    """The same, of several buckets."""
+    plan = load_plan(share.address, share.end.version)
+    policies = former_policies(share, plan)
+    # As they were known at the end of the batch that left it.
+    then = load_plan(share.address, share.begin.version) if share.anew else plan
+    instances = known_instances(then, share.address, share.begin.tables)
+    for bucket in buckets:
+        gather(share, policies, instances, bucket)
 
 
 def stream_of(batch: pa.RecordBatch) -> bytes:

@@ -47,15 +47,17 @@ from situ.spark.detect import (
     detections_in,
     enrich_part,
     enriching,
+    gather_buckets,
+    gathering,
     remembered_at,
 )
 from situ.spark.dispatch import DispatchTask, publish
+from situ.spark.elastic.sizes import BucketCount, SizeStore, WantedSizes
 from situ.spark.frames import BatchNote
 from situ.spark.plans import DETECT, current_version, known_instances, load_plan
 from situ.spark.session import Query
 from situ.spark.source import DetectSource
-from situ.spark.state_store import InheritedState, KernelStateStore, ProgressStore, name_of
-from situ.spark.storage.state_folder import StateFolder
+from situ.spark.state_store import InheritedState, KernelStateStore, ProgressStore, name_of, remove_other_buckets
 from situ.stages.detect.backfill import BackfillStart, start_from_backfill
 from situ.stages.detect.detection_plan import DetectionPlan
 from situ.stages.detect.progress import DetectionProgress
@@ -64,6 +66,7 @@ from situ.stages.detect.step import detections_safely
 from situ.stages.plan import Plan
 from situ.stages.root_log import ROUTER, upgrade_message
 from situ.stages.takeover import DetectionHandover
+from situ.storage.state_folder import StateFolder
 
 _log = logging.getLogger("situ.spark")
 _audit = logging.getLogger("situ.audit")
@@ -71,8 +74,8 @@ QUERY = DETECT
 _EXPECTED = 1_000_000
 """Microseconds for which an event of a policy is expected: the clock of batches waits for what is on its way, so what
 has not come by then is a dead letter."""
-STEPS = ("offset", "detect", "publish", "progress", "done")
-"""What a batch does, in this order."""
+STEPS = ("offset", "detect", "divide", "divided", "publish", "progress", "done")
+"""What a batch does, in this order; to divide what policies remember anew is seldom necessary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +90,12 @@ class DetectBatchReport:
     seconds: float
     size: int
     """Of what kernels remember, in bytes."""
+    buckets: int
+    """Among which that is divided."""
+    waiting: int
+    """Messages of the root log behind those of the batch."""
+    workers: Mapping[str, int] = field(default_factory=dict)
+    """How many buckets each executor had, where somebody asked."""
     dead: Mapping[str, int] = field(default_factory=dict)
     """Events that are dead letters because policies could not work on them, by code."""
     failures: Mapping[str, int] = field(default_factory=dict)
@@ -124,8 +133,13 @@ class SparkDetection:
         self._folder = folder.absolute()
         self._checkpoint = checkpoints / QUERY
         self._events = events
-        self._partitions = partitions or (session.sparkContext.defaultParallelism if session is not None else 1)
-        self._buckets = self._partitions
+        self._given = partitions
+        self._partitions = self._cores()
+        self._first_buckets = settings.spark.buckets or self._partitions
+        """How many there were before any offset said it."""
+        self._sizes, self._count = SizeStore(self._checkpoint), BucketCount()
+        self._tidied = False
+        """Whether nothing is left of buckets that there are no more."""
         self._incarnation = self._first = 0
         self._begins: Offset | None = None
         """Where it goes on from another engine, if it does."""
@@ -151,8 +165,7 @@ class SparkDetection:
         begin = check_offsets(self._checkpoint)
         if begin is not None:
             self._store.load(begin)
-        # What is remembered is divided among as many buckets as the first run had.
-        self._buckets = self._settled("buckets", self._partitions)
+        self._first_buckets = self._settled("buckets", self._first_buckets)
         self._incarnation = self._settled("incarnation", time.time_ns() // 1000)
         self._first = self._settled("first", first)  # a first batch that was cut off begins there again
         self._begins = InheritedState(self._checkpoint).offset
@@ -169,8 +182,9 @@ class SparkDetection:
             for name, state in stored.items()
             if name in detecting.watches and (whole := detecting.kernel(name).load(state)) is not None
         }
-        for bucket in range(self._buckets):
-            kernels = {name: detecting.kernel(name, bucket, self._buckets) for name in wholes}
+        buckets = self._buckets_at(at)
+        for bucket in range(buckets):
+            kernels = {name: detecting.kernel(name, bucket, buckets) for name in wholes}
             shares = {name: kernel.save(kernel.share(wholes[name])) for name, kernel in kernels.items()}
             KernelStateStore(self._checkpoint, bucket).save_whole(name_of(at), shares, name_of(at))
         self._store.save(at, progress, due=True)
@@ -192,9 +206,10 @@ class SparkDetection:
             raise self._checkpoint.damaged(f"what the batch that ended at {at.seq} left is missing", "progress")
         plan = load_plan(self._address, at.version)
         instances = known_instances(plan, self._address, at.tables)
+        count = self._buckets_at(at)
         buckets = [
-            remembered_at(self._checkpoint, name_of(at), plan.detecting, instances, bucket, self._buckets)
-            for bucket in range(self._buckets)
+            remembered_at(self._checkpoint, name_of(at), plan.detecting, instances, bucket, count)
+            for bucket in range(count)
         ]
         states = {}
         for name in plan.detecting.watches:
@@ -233,7 +248,7 @@ class SparkDetection:
     def _begin(self) -> StreamingQuery:
         assert self._session is not None
         log = self._session.readStream.format(DetectSource.name()).options(**self._options()).load()
-        stages = enriching(self._for_tasks, self._buckets)
+        stages = enriching(self._for_tasks)
         enriched = log.mapInArrow(stages, from_arrow_schema(ENRICHED)).observe(
             QUERY,
             f.sum("events").alias("events"),
@@ -262,6 +277,9 @@ class SparkDetection:
         except ValueError as error:
             raise self._checkpoint.damaged(error, name) from None
 
+    def _buckets_at(self, at: Offset) -> int:
+        return at.buckets or self._first_buckets
+
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until the query ends; True if it did. :class:`SituError` if it failed."""
         return self._query.wait(seconds)
@@ -282,6 +300,9 @@ class SparkDetection:
         start = read_offset(self._checkpoint, number - 1) if number else self._begins
         plan = load_plan(self._address, end.version)
         former = self._former(start, end)
+        buckets = self._buckets_at(end)
+        self._want_sizes(plan, buckets)
+        divides = start is not None and self._buckets_at(start) != buckets
         before, progress, told, kept = self._begun(start, end, plan, former)
         begun = self._filled(start, end, plan, progress)
         progress = begun.progress.given_up(end.clock - _EXPECTED)
@@ -296,6 +317,7 @@ class SparkDetection:
             expected=tuple(before.marks),
             watermark=min(watermarks.values(), default=None),
             state_bytes=self._size,
+            buckets=buckets,
         )
         share = BatchShare(
             address=self._address if frame is None else self._for_tasks,
@@ -304,9 +326,17 @@ class SparkDetection:
             end=end,
             watermarks=watermarks,
             kept=kept,
-            buckets=self._buckets,
+            buckets=buckets,
+            before=self._buckets_at(start) if start is not None else 0,
             filled=begun.filled,
         )
+        if divides:
+            self._on_step("divide")
+            self._gather(share)
+            self._on_step("divided")
+        elif not self._tidied:
+            remove_other_buckets(self._checkpoint, buckets)
+        self._tidied = not divides
         found, noticed = _sorted_out(
             self._worked_here(note, share) if frame is None else self._worked(frame, note, share)
         )
@@ -354,6 +384,11 @@ class SparkDetection:
                 detecting=plan.detecting,
                 seconds=time.monotonic() - began,
                 size=self._size,
+                buckets=buckets,
+                waiting=max(
+                    shared_bus(self._address).state(BusNames(self._address.zone).root_stream).last - end.seq, 0
+                ),
+                workers=Counter(each.worker for each in found if each.worker),
                 dead=dead,
                 failures=Counter(each.stage for each in failures),
             )
@@ -361,20 +396,43 @@ class SparkDetection:
         self._query.end_batch()
         self._on_step("done")
 
+    def _cores(self) -> int:
+        if self._given or self._session is None:
+            return self._given or 1
+        return self._session.sparkContext.defaultParallelism
+
+    def _want_sizes(self, plan: Plan, buckets: int) -> None:
+        """Say what the next batch is to be like."""
+        if self._session is None:
+            return
+        cores = self._cores()
+        wanted = self._count.wanted(plan.deployment.settings.spark.buckets, cores, buckets, time.monotonic())
+        self._sizes.save(WantedSizes(buckets=wanted, partitions=cores))
+
+    def _gather(self, share: BatchShare) -> None:
+        """Have all that buckets of before remember written down, for those that take their place."""
+        if self._session is None:
+            gather_buckets(share, range(share.before))
+            return
+        context = self._session.sparkContext
+        context.setJobDescription(f"policies: divide {share.before} buckets into {share.buckets}")
+        numbers = self._session.range(0, share.before, 1, share.before)
+        numbers.mapInArrow(gathering(share), numbers.schema).collect()
+
     def _worked(self, frame: DataFrame, note: BatchNote, share: BatchShare) -> Iterator[tuple[int, bytes]]:
         assert self._session is not None
         context = self._session.sparkContext
         note.tell(context)
         context.setJobDescription(f"policies: messages {note.begin.seq + 1} to {note.end.seq} of the root log")
         if share.end.partitions > 1:
-            frame = frame.repartitionById(self._buckets, (frame.bucket + self._buckets) % self._buckets)
+            frame = frame.repartitionById(share.buckets, (frame.bucket + share.buckets) % share.buckets)
         for row in frame.mapInArrow(detecting_in(share), from_arrow_schema(BUCKETS)).collect():
             yield row.bucket, row.blob
 
     def _worked_here(self, note: BatchNote, share: BatchShare) -> Iterator[tuple[int, bytes]]:
         log, begin, end = BusNames(self._address.zone).root_stream, note.begin.seq, note.end.seq
         messages = shared_bus(self._address).read(log, begin + 1, end) if end > begin else ()
-        rows = enrich_part(self._address, note, 0, messages, self._buckets)
+        rows = enrich_part(self._address, note, 0, messages)
         for batch in detecting_in(share)(rows):
             yield from zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
 
@@ -410,7 +468,7 @@ class SparkDetection:
         pasts = pasts_of(plan, before, progress, self._address, last, end.clock)
         if not pasts:
             return BackfillStart(progress=progress)
-        filled = fill(self._session, self._for_tasks, self._checkpoint, end, self._buckets, pasts)
+        filled = fill(self._session, self._for_tasks, self._checkpoint, end, self._buckets_at(end), pasts)
         blind = plan.meeting.blind if plan.meeting is not None else ()
         return start_from_backfill(progress, plan.detecting, plan.deployment.starts, filled, blind)
 

@@ -29,12 +29,12 @@ from situ.event.subjects import BusNames, pack_dead
 from situ.routing.routing_table import RoutedRows
 from situ.spark import frames
 from situ.spark.checkpoint import ClientOffsetStore, Offset
+from situ.spark.elastic.load import sample_of_task
 from situ.spark.frames import TaskCounts
 from situ.spark.measure import TaskMeter, measuring_of
 from situ.spark.partitions import decode, part_of_batch
 from situ.spark.plans import former, former_plan, load_plan, use_tables
 from situ.spark.state_store import PendingDeliveryStore, ShapeStateStore
-from situ.spark.storage.state_folder import StateFolder
 from situ.stages.deliver import DeliveryBatcher, interpret_out, route, route_and_shape
 from situ.stages.interpret_out import ConvertedDeliveries, prefetch_inbound, prefetch_outbound
 from situ.stages.pending_deliveries import DeliveryTag, PendingDeliveries
@@ -42,6 +42,7 @@ from situ.stages.plan import Plan
 from situ.stages.root_log import dead_letter_line, pack, write
 from situ.stages.shape import ShapedDeliveries, ShapeState
 from situ.stages.stamp import stamp
+from situ.storage.state_folder import StateFolder
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # The bus as a sink: messages are published in their order, by the task that has them. A message with an id is stored
@@ -486,6 +487,7 @@ class DispatchTask:
             traces=self._traces,
             seconds=dict(self._stages.seconds),
             state_bytes=self._state_bytes,
+            worker=sample_of_task(self._plan.deployment.settings),
         )
 
     def _message(self, good: list[Row], bad: list[BadRow]) -> Iterator[Message]:

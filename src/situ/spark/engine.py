@@ -26,6 +26,7 @@ from situ.event.failures import FailureLog
 from situ.event.subjects import BusNames
 from situ.kafka.connection import KafkaAddress
 from situ.lang.problems import SituError
+from situ.registry.run_metrics import EngineSize
 from situ.settings import Settings
 from situ.spark import frames
 from situ.spark.checkpoint import (
@@ -40,14 +41,16 @@ from situ.spark.checkpoint import (
 )
 from situ.spark.detect_query import DetectBatchReport, SparkDetection
 from situ.spark.dispatch import dispatching
+from situ.spark.elastic.executors import ExecutorPool
+from situ.spark.elastic.sizes import SizeStore, WantedSizes
 from situ.spark.frames import BatchNote, TaskCounts, Totals, decode_counts
 from situ.spark.partitions import is_shaped
 from situ.spark.plans import DETECT, current_version, load_plan
 from situ.spark.session import LOST, Query
 from situ.spark.source import BusSource
-from situ.spark.storage.state_folder import StateFolder, open_folder
 from situ.spark.tables import check_tables
 from situ.spark.topics import TopicCommits
+from situ.storage.state_folder import StateFolder, open_folder
 
 _log = logging.getLogger("situ.spark")
 QUERY = "events"
@@ -98,7 +101,12 @@ class SparkEngine:
         self._checkpoint = checkpoints / QUERY
         self._carries = ClientOffsetStore(self._checkpoint)
         self._ends = BatchEnds(self._checkpoint)
-        self._partitions = partitions or session.sparkContext.defaultParallelism
+        self._given = partitions
+        self._partitions = self._cores()
+        self._sizes = SizeStore(self._checkpoint)
+        self.pool = ExecutorPool(session.sparkContext)
+        self._told_detect = on_detect
+        self._buckets = self._behind = 0
         self._before_batch = before_batch
         self._on_batch = on_batch
         self._on_step = on_step
@@ -115,7 +123,7 @@ class SparkEngine:
             folder=folder,
             partitions=partitions,
             before_batch=before_batch,
-            on_batch=on_detect,
+            on_batch=self._on_detect,
             on_step=on_detect_step,
             on_failure=lambda: self._count_failure(DETECT),
         )
@@ -140,6 +148,26 @@ class SparkEngine:
         self._query.start()
         self._warm_up()  # the query gets ready meanwhile
         self._query.await_first_look()
+
+    def _cores(self) -> int:
+        """As many tasks as run at once: those of now, as executors come and go."""
+        return self._given or self._session.sparkContext.defaultParallelism
+
+    def resize(self) -> int | None:
+        """Have as many executors as there is work for; how many that is, None if it is not our matter."""
+        settings = load_plan(self._address, self.version).deployment.settings if self.version else self._settings
+        return self.pool.resize(settings.spark.executors, settings.spark.trigger)
+
+    def size(self) -> EngineSize:
+        """How much there is to work with now."""
+        return EngineSize(
+            executors=len(self.pool.ids()), cores=self._cores(), buckets=self._buckets, behind=self._behind
+        )
+
+    def _on_detect(self, batch: DetectBatchReport) -> None:
+        self._buckets, self._behind = batch.buckets, batch.waiting
+        self.pool.note(DETECT, batch.seconds, batch.waiting)
+        self._told_detect(batch)
 
     def _count_failure(self, query: str) -> None:
         self.totals.failures[f"query {query}"] += 1
@@ -214,6 +242,7 @@ class SparkEngine:
         offset = read_offset(self._checkpoint, number)
         start = read_offset(self._checkpoint, number - 1) if number else Offset(seq=0)
         self._purge(start.seq)
+        self._sizes.save(WantedSizes(partitions=self._cores()))
         self._start_detection(start, offset)
         self._on_step("publish")
         carry = self._carries.load(start.mark)
@@ -229,7 +258,10 @@ class SparkEngine:
         for text in self._failures.texts(trace for each in counts for trace in each.traces):
             _log.error("%s", text)
         self.version, self.seq = offset.version, offset.seq
-        self._on_batch(BatchReport(number=number, offset=offset, counts=counts, seconds=time.monotonic() - began))
+        seconds = time.monotonic() - began
+        waiting = shared_bus(self._address).state(BusNames(self._address.zone).in_stream).last - offset.seq
+        self.pool.note(QUERY, seconds, max(waiting, 0))
+        self._on_batch(BatchReport(number=number, offset=offset, counts=counts, seconds=seconds))
         self._query.end_batch()
         self._on_step("done")
 

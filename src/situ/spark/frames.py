@@ -43,6 +43,8 @@ class BatchNote(msgspec.Struct, frozen=True, kw_only=True):
     """That of the policy which is furthest behind, in microseconds."""
     state_bytes: int = 0
     """Of what kernels remember, where the batch begins."""
+    buckets: int = 1
+    """Among which the batch divides what is for policies."""
 
     def tell(self, context: Any) -> None:
         """Have the jobs that this thread starts from here on know it."""
@@ -63,6 +65,14 @@ def batch_of_task() -> tuple[BatchNote, int, int]:
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Counters.
+
+
+class WorkerSample(msgspec.Struct, frozen=True):
+    """The executor that a task ran on, and the share of its cores that is in use."""
+
+    worker: str
+    host: str
+    cpu: float
 
 
 class TaskCounts(msgspec.Struct):
@@ -100,6 +110,8 @@ class TaskCounts(msgspec.Struct):
     """How long each stage took."""
     state_bytes: int = 0
     """Of what shapes and conversions remember, as far as it was written down."""
+    worker: WorkerSample | None = None
+    """Which executor it was, where somebody asked."""
 
     def metrics(self) -> dict[str, int | float]:
         """What Spark shows of the stages, by the names of its columns."""

@@ -23,13 +23,14 @@ from situ.event.row import BadRow, Origin, Row
 from situ.event.subjects import SHARDS, BusNames, shards_of
 from situ.spark import frames
 from situ.spark.checkpoint import ClientOffsetStore, Highest, Offset
+from situ.spark.elastic.sizes import SizeStore, WantedSizes
 from situ.spark.plans import current_version, load_plan
 from situ.spark.source import SMALL, SourceOptions
 from situ.spark.state_store import PendingDeliveryStore, ShapeCheckpoint
-from situ.spark.storage.state_folder import StateFolder
 from situ.spark.topics import TopicPlanner, TopicRange, Topics, ranges_of, topic_messages
 from situ.stages.plan import Plan
 from situ.stages.root_log import Former, ingress_rows, origin_of, upgrade_message
+from situ.storage.state_folder import StateFolder
 
 if TYPE_CHECKING:
     from situ.spark.tables import PlannedTables
@@ -121,6 +122,7 @@ class Batches:
         carries = ClientOffsetStore(checkpoint) if kept and checkpoint is not None else None
         self._topics = TopicPlanner(lambda at: carries.load(at.mark).highest) if carries is not None else None
         """None: only the query of events reads topics."""
+        self._sizes = SizeStore(options.checkpoint) if options.checkpoint is not None else None
 
     def first(self) -> Offset:
         """Where the first batch begins."""
@@ -142,7 +144,8 @@ class Batches:
         if self._is_nothing_new(begin, last, version, topics):
             return begin
         small = (last - begin.seq) * state.size <= SMALL * state.messages and _records(topics) <= _FEW_RECORDS
-        partitions = 1 if small else options.partitions
+        wanted = self._sizes.load() if self._sizes is not None else WantedSizes()
+        partitions = 1 if small else wanted.partitions or options.partitions
         planned, tables = self._planned(version, begin)
         if planned != version:
             version, topics = planned, self._read_topics(planned, begin, most)

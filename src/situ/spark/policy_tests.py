@@ -37,11 +37,11 @@ from situ.spark.detect import (
     every_bucket,
     work,
 )
-from situ.spark.storage.state_folder import open_folder
 from situ.stages.detect.detection_plan import DetectionPlan
 from situ.stages.detect.policy_tests import PolicyTestOutcome, begin_of, body_of, end_of, read_event, tables_of
 from situ.stages.detect.progress import DetectionProgress
 from situ.stages.plan import Plan, compile_plan
+from situ.storage.state_folder import open_folder
 
 _SCHEMA = pa.schema([("test", pa.int32()), ("bucket", pa.int32()), ("batch", pa.int32()), ("blob", pa.binary())])
 _SPARK_SCHEMA = "test int, bucket int, batch int, blob binary"

@@ -31,7 +31,8 @@ from situ.event.message import RECEIVED
 from situ.event.subjects import BusNames
 from situ.spark import frames
 from situ.spark.checkpoint import Offset, last_batch, read_offset
-from situ.spark.storage.state_folder import StateFolder
+from situ.spark.elastic.sizes import SizeStore, WantedSizes
+from situ.storage.state_folder import StateFolder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -232,6 +233,7 @@ class DetectReader(DataSourceStreamReader):
         self._options = SourceOptions.read({**options, "content": "rows"})
         self._begins = Offset.from_json(json.loads(options["begins"])) if "begins" in options else Offset()
         self._events = StateFolder(options["events"])
+        self._sizes = SizeStore(self._options.checkpoint) if self._options.checkpoint is not None else None
         self._tables: PlannedTables | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
@@ -273,10 +275,12 @@ class DetectReader(DataSourceStreamReader):
             self._tables = PlannedTables(options.address, options.folder, for_detection, query=DETECT)
         version, tables = self._tables.plan(version, begin)
         small = (last - begin.seq) * state.size <= SMALL * max(state.messages, 1)
+        wanted = self._sizes.load() if self._sizes is not None else WantedSizes()
         return Offset(
             seq=max(last, begin.seq),
             version=version,
-            partitions=1 if small else options.partitions,
+            partitions=1 if small else wanted.partitions or options.partitions,
+            buckets=wanted.buckets or begin.buckets,
             # Spark begins no batch whose offset is that of the one before, and states are stored by message and clock.
             clock=max(now, begin.clock + 1),
             tables=tables,

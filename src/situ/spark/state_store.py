@@ -8,7 +8,7 @@ has the state in memory.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -17,11 +17,11 @@ import msgspec
 from situ.event.subjects import shard_of
 from situ.quality.shaping.shaper import Mine
 from situ.spark.checkpoint import Offset, numbered
-from situ.spark.storage.state_folder import StateFolder
 from situ.stages.detect.progress import DetectionProgress
 from situ.stages.pending_deliveries import PendingDeliveries
 from situ.stages.plan import Plan
 from situ.stages.shape import ShapeState
+from situ.storage.state_folder import StateFolder
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Stage shape, and what its filters remember. Every task writes what concerns its clients, and reads what concerns them
@@ -368,6 +368,21 @@ class KernelStateStore:
             at = step.behind
         return whole, steps[::-1]
 
+    def load_whole(self, at: str) -> Mapping[str, bytes]:
+        """What the kernels remembered at the end of a batch where all was written down; N101 if it is not there."""
+        found = self._read(f"{at}.{_WHOLE}", _states)
+        if found is None:
+            raise self._folder.damaged("there is no such file", f"{at}.{_WHOLE}")
+        return found
+
+    def add_whole(self, at: str, make: Callable[[], Mapping[str, bytes]]) -> None:
+        """Write all down behind a batch that left a step only: others are about to read it. Nothing is removed."""
+        if self._folder.exists(f"{at}.{_WHOLE}"):
+            return
+        if not self._folder.exists(f"{at}.{_STEP}"):
+            raise self._folder.damaged("there is no such file", f"{at}.{_STEP}")
+        self._save(f"{at}.{_WHOLE}", dict(make()))
+
     def _read(self, name: str, decoder: msgspec.msgpack.Decoder[T]) -> T | None:
         try:
             content = self._folder.load(name)
@@ -408,6 +423,14 @@ class KernelStateStore:
 
     def _save(self, name: str, content: object) -> None:
         self._folder.save(name, msgspec.msgpack.encode(content))
+
+
+def remove_other_buckets(checkpoint: StateFolder, buckets: int) -> None:
+    """Take away what buckets left that there are no more."""
+    folder = checkpoint / "states"
+    for name in folder.names():
+        if name.isdigit() and int(name) >= buckets:
+            folder.remove(name)
 
 
 _step = msgspec.msgpack.Decoder(BucketStep)

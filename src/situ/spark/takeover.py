@@ -10,10 +10,16 @@ other engine did: what that remembered is written where the first batch looks fo
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from situ.bus.address import Address
-from situ.bus.sync_bus import shared_bus
+from situ.bus.sync_bus import BlockingBus, shared_bus
+from situ.event.instants import instant_at
+from situ.event.lines import decode_line, stored_lines
+from situ.event.message import position
 from situ.event.subjects import SHARDS, BusNames
 from situ.kafka.connection import use_settings
 from situ.lang.problems import SituError
@@ -39,9 +45,12 @@ from situ.spark.partitions import is_shaped
 from situ.spark.plans import current_version, load_plan
 from situ.spark.state_store import InheritedState, PendingDeliveryStore, ShapeCheckpoint
 from situ.spark.storage.owner import claimed
-from situ.spark.storage.state_folder import StateFolder
 from situ.stages.shape import ShapeState
 from situ.stages.takeover import EngineHandover, Highest
+from situ.storage.state_folder import StateFolder
+
+_MARGIN = timedelta(seconds=1)
+"""Clocks of bus and engine may differ."""
 
 
 def left_by_spark(address: Address, settings: Settings, folder: Path) -> EngineHandover:
@@ -67,10 +76,31 @@ def _finish(address: Address, settings: Settings, checkpoints: StateFolder, fold
         root=bus.state(names.root_stream).last,
         dead=bus.state(names.dead_stream).last,
         highest=highest,
-        waiting=PendingDeliveryStore(events, at.mark, at.mark).waiting,
+        waiting=_placed(bus, names, PendingDeliveryStore(events, at.mark, at.mark).waiting),
         shaping=shaping.load(load_plan(address, at.version)).as_json() if shaping.is_there else {},
         detection=left,
     )
+
+
+def _placed(bus: BlockingBus, names: BusNames, waiting: Sequence[Any]) -> Sequence[Any]:
+    """Deliveries that wait, with their positions in the root log. Spark's own are those of the ingress stream."""
+    rows = [decode_line(text.encode()) for _, kept in waiting for text, *_ in kept]
+    if not rows:
+        return waiting
+    since = instant_at(min(row.recv for row in rows)) - _MARGIN
+    left, places = {row.key for row in rows}, dict[str, int]()
+    for message in bus.read(names.root_stream, bus.find(names.root_stream, since)):
+        for place, line in enumerate(stored_lines(message)):
+            if (key := decode_line(line).key) in left:
+                places[key] = position(message.seq, place)
+                left.remove(key)
+        if not left:
+            break
+    found = iter(rows)
+    return [
+        [context, [[text, places.get(next(found).key, pos), *shaped] for text, pos, *shaped in kept]]
+        for context, kept in waiting
+    ]
 
 
 def finish_events(address: Address, checkpoint: StateFolder) -> tuple[Offset, Highest]:

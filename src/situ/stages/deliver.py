@@ -118,7 +118,7 @@ def _only(worded: ConvertedDeliveries, places: Collection[int]) -> ConvertedDeli
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Deliveries of a task. Events of one addressee are put together over all messages of a task, up to the size a message
-# may have. The id of a message is made of the group and the first position in it, so a repeated batch stores nothing
+# may have. The id of a message is made of the group and the key of its first event, so a repeated batch stores nothing
 # twice.
 
 Packed = Callable[[Message, str, Sequence[Row]], None]

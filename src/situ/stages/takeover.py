@@ -41,7 +41,7 @@ class EngineHandover:
     """What conversions remember, as text; empty where nobody has it: it follows from the root log, too."""
     waiting: Sequence[Any] = ()
     """Deliveries that wait for what is not remembered yet, as :class:`situ.stages.pending_deliveries.PendingDeliveries`
-    keeps them.
+    keeps them, with their positions in the root log.
     """
     shaping: Mapping[str, Any] = field(default_factory=dict)
     """What filters of subscriptions remember at the message ``root``; empty if there are none."""

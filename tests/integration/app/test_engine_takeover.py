@@ -32,11 +32,11 @@ from situ.spark.checkpoint import BatchEnds, Offset, last_batch, read_offset
 from situ.spark.detect_query import SparkDetection
 from situ.spark.partitions import Batches
 from situ.spark.source import DetectReader, SourceOptions
-from situ.spark.storage.state_folder import StateFolder, open_folder
 from situ.spark.takeover import finish_events
+from situ.storage.state_folder import StateFolder, open_folder
 from tests.faults.test_engine_switches import EDGE, PROJECT, SPARK, World, check_same
 from tests.faults.test_situations import PATIENT
-from tests.zone import Zone, zone
+from tests.zone import Zone, event, zone
 
 WITHIN = 120.0
 
@@ -295,3 +295,112 @@ def test_engines_that_are_cut_off_anywhere_and_follow_each_other_tell_what_polic
 @pytest.mark.parametrize("seed", range(100, 120))
 def test_engines_that_are_cut_off_anywhere_tell_what_policies_mean_at_length(tmp_path: Path, seed: int) -> None:
     follow_each_other(tmp_path, seed, count=1500, most=80)
+
+
+# ── positions in the logs ──
+
+STATUS = {
+    "types/all.yaml": """
+version: 1
+types:
+  Position: {x: double m, y: double m}
+events:
+  Status: {product: string, pos: Position}
+  TruckPosition: {truck: string, lat: double deg, lon: double deg}
+""",
+    "contexts/us.yaml": """
+version: 1
+context: us
+extends: root
+types:
+  LatLon: {lat: double deg, lon: double deg}
+events:
+  Where: {product: string, pos: LatLon}
+maps: [out: Status -> Where]
+rules:
+  out: [Position -> to_latlon]
+functions:
+  to_latlon:
+    signature: Position -> LatLon
+    key: event.source
+    state: {ref: {event: TruckPosition, key: truck, keep: {lat: lat, lon: lon}, history: 1 h, ttl: 24 h, max_keys: 9}}
+    missing: hold 1 h
+    expr: struct(ref.lat + value.y / 100000 AS lat, ref.lon + value.x / 100000 AS lon)
+""",
+    "clients/all.yaml": """
+version: 1
+clients:
+  t7: {advertisements: {where: {type: TruckPosition}, what: {type: Status}}}
+  t8: {advertisements: {what: {type: Status}}}
+  desk: {context: us}
+""",
+}
+
+
+def _at(minute: int) -> str:
+    return f"2026-11-01T08:{minute:02}:00Z"
+
+
+def status(number: int) -> dict[str, object]:
+    return event(
+        f"s{number}", "Status", {"product": f"p{number}", "pos": {"x": 1.0, "y": 1.0}}, source="t7", time=_at(1)
+    )
+
+
+def on_edge(at: Zone, folder: Path, *messages: tuple[EventKey, list[bytes]]) -> None:
+    """Have the edge engine go on, take these messages, and stop."""
+
+    async def work() -> None:
+        async with await open_bus(at.address, name="edge") as bus:
+            await take_over(EDGE, bus, folder, at.deployment.settings, at.address)
+            engine = EdgeEngine(bus, folder)
+            await engine.start()
+            for key, lines in messages:
+                await (await engine.take(key, len(lines), join_lines(lines), time.time_ns() // 1000))
+            await engine.stop()
+
+    asyncio.run(work())
+
+
+def on_spark(at: Zone, folder: Path, *messages: tuple[EventKey, list[bytes]]) -> None:
+    """Have Spark go on, with these messages in the ingress stream, each in a batch of its own."""
+
+    async def over() -> None:
+        async with await open_bus(at.address, name="over") as bus:
+            await take_over(SPARK, bus, folder, at.deployment.settings, at.address)
+
+    asyncio.run(over())
+    spark = LocalSpark(at, folder, 1, lambda step: None)
+    for key, lines in messages:
+        at.store(key, lines)
+        while spark.events():
+            pass
+
+
+def test_deliveries_of_two_engines_are_not_taken_for_repeats_of_each_other(tmp_path: Path) -> None:
+    wish = Subscription(client="desk", name="all", types=("Status",), durable=True)
+    with zone(tmp_path, [wish], types=STATUS["types/all.yaml"], more=STATUS) as at:
+        folder = tmp_path / "project"
+        (folder / ".situ").mkdir()
+        # One event a message: the n-th of each engine is the n-th message of the log that it delivers from.
+        sent = [(EventKey("t7", 1, n + 1), [json.dumps(status(n)).encode()]) for n in range(6)]
+        on_edge(at, folder, *sent[:3])
+        on_spark(at, folder, *sent[3:])
+        (delivered,) = at.delivered().values()
+        assert keyed(delivered) == Counter(str(key) for key, _ in sent)
+
+
+def test_what_waits_on_spark_is_found_in_the_root_log_by_the_edge(tmp_path: Path) -> None:
+    wish = Subscription(client="desk", name="all", types=("Where",), durable=True, context="us")
+    with zone(tmp_path, [wish], types=STATUS["types/all.yaml"], more=STATUS) as at:
+        folder = tmp_path / "project"
+        (folder / ".situ").mkdir()
+        # Garbage never reaches the root log, so positions in the ingress stream are ahead of those in the root log.
+        garbage = [(EventKey("t8", 1, n + 1), [b'{"specversion": "1.0"}']) for n in range(5)]
+        waiting = (EventKey("t7", 1, 1), [json.dumps(status(1)).encode()])
+        on_spark(at, folder, *garbage, waiting)
+        assert not at.delivered()
+        place = event("here", "TruckPosition", {"truck": "t7", "lat": 46.0, "lon": 9.0}, source="t7", time=_at(0))
+        on_edge(at, folder, (EventKey("t7", 1, 2), [json.dumps(place).encode()]))
+        (delivered,) = at.delivered().values()
+        assert [row.id for row in delivered] == ["s1"]

@@ -15,8 +15,8 @@ from situ.spark.checkpoint import ClientOffsetStore, Offset
 from situ.spark.dispatch import dispatch_part
 from situ.spark.partitions import Batches, partitions_of_batch
 from situ.spark.source import SourceOptions
-from situ.spark.storage.state_folder import open_folder
 from situ.spark.topics import TopicCommits, TopicPlanner
+from situ.storage.state_folder import open_folder
 from situ.testing.fixtures import load_project
 from tests.integration.kafka.projects import CLIENTS, TYPES, project, value
 from tests.kafka_server import KafkaServer

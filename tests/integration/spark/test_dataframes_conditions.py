@@ -12,12 +12,12 @@ import pytest
 
 from situ.lang.problems import SituError
 from situ.lang.types.arrow_schema import arrow_type
+from situ.lang.types.data_column import DataColumn
 from situ.model import Deployment
 from situ.project.check import check_folder
 from situ.routing.model import Advertisement, ClientDeclaration, Subscription
 from situ.scopes import filter_sets
 from situ.spark.dataframes.frame import EventFrame
-from situ.spark.dataframes.values import DataColumn
 from situ.spark.dataframes.worker import ENVELOPE, FAILURE, event_rows
 from situ.stages.plan import Plan, compile_plan
 from situ.stages.stamp import stamp

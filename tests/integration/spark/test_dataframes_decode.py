@@ -140,7 +140,7 @@ def _by_name(frame: DataFrame) -> dict[str, Any]:
 
 
 def _held_to_engine(every: Project, found: dict[str, Any], received: int) -> None:
-    from situ.spark.dataframes.values import DataColumn
+    from situ.lang.types.data_column import DataColumn
 
     struct = every.deployment.types.event("Everything")
     assert struct is not None

@@ -15,8 +15,8 @@ from situ.event.message import RECEIVED, Message, StoredMessage
 from situ.spark.checkpoint import BatchEnds, Offset
 from situ.spark.source import TICK, BusStreamReader, DetectReader, SourceOptions
 from situ.spark.state_store import ProgressStore
-from situ.spark.storage.state_folder import open_folder
 from situ.stages.detect.progress import DetectionProgress
+from situ.storage.state_folder import open_folder
 from tests.guarded import FILES
 from tests.zone import Zone, event, zone
 

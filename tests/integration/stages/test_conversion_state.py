@@ -19,8 +19,8 @@ from situ.routing.model import Subscription
 from situ.spark.dispatch import DispatchTask
 from situ.spark.engine import STEPS, SparkEngine
 from situ.spark.state_store import PendingDeliveryStore
-from situ.spark.storage.state_folder import open_folder
 from situ.stages.plan import compile_plan
+from situ.storage.state_folder import open_folder
 from tests.edge_zone import EdgeZone, edge_zone, eventually
 from tests.integration.spark.test_engine import drained, wait_for
 from tests.nats_server import NatsServer

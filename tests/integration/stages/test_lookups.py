@@ -28,7 +28,7 @@ from situ.sources import Table
 from situ.spark.checkpoint import read_offset
 from situ.spark.engine import QUERY, SparkEngine
 from situ.spark.replay import replay
-from situ.spark.storage.state_folder import open_folder
+from situ.storage.state_folder import open_folder
 from situ.tables.bus_store import FetchedTables, TableStore
 from tests.edge_zone import EdgeZone, edge_zone
 from tests.integration.spark.test_engine import drained, wait_for

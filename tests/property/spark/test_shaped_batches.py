@@ -25,8 +25,8 @@ from situ.spark.dispatch import DispatchTask
 from situ.spark.frames import count_batch, decode_counts
 from situ.spark.measure import BatchMeter, TaskMeter
 from situ.spark.state_store import ShapeStateStore
-from situ.spark.storage.state_folder import open_folder
 from situ.stages.plan import Plan, compile_plan
+from situ.storage.state_folder import open_folder
 from tests.conformance.shaped import LATENESS, PUBLISHERS, World, make_world
 from tests.conformance.test_shaping_edge import check
 from tests.histories import SECOND, START

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import json
 import logging
+import os
+import random
+import socket
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -15,10 +21,13 @@ from situ.app import run as supervising
 from situ.app.engines import OnMeasured
 from situ.app.metrics import MetricsReporter, SubscriptionCounts
 from situ.app.run import supervise
+from situ.app.worker_events import WorkerLoad, WorkerLoads, WorkerPublisher, has_moved
 from situ.bus.memory import MemoryBus
 from situ.bus.nats import NatsBus
 from situ.cli.render.run import accepted, clock, show_line, size
 from situ.cli.render.run import delivered as show_delivered
+from situ.cli.render.status import size_text
+from situ.event.message import split_lines
 from situ.event.row import Row, origins_of
 from situ.lang.catalogue import BUS_UNREACHABLE, ENGINE_FAILED
 from situ.lang.problems import SituError
@@ -27,11 +36,11 @@ from situ.model import Deployment
 from situ.project.event_files import EventLineReader, InputError, InputEvent
 from situ.project.state_folder import LOG, logging_to
 from situ.quality.model.shapes import Limit, Shape, Thin
-from situ.registry.run_metrics import RUNNING, WAITING, EventRates, RunMetrics, decode_metrics
+from situ.registry.run_metrics import RUNNING, WAITING, EngineSize, EventRates, ExecutorLoad, RunMetrics, decode_metrics
 from situ.routing import Subscription
 from situ.routing.delivery_groups import group_of
 from situ.settings import Settings
-from situ.stages.detect.situation_events import DetectionStatus
+from situ.stages.detect.situation_events import DetectionStatus, PolicyMessage
 
 THINNED = Shape(thin=Thin(limits=(Limit(events=1),)))
 
@@ -183,10 +192,12 @@ class Engine:
     """Fails with these, one after the other, and then is stopped."""
 
     name, version, reached, batch, counts, watched = "trial", 1, None, 0.0, Counts(), DetectionStatus()
+    size = EngineSize(executors=2, cores=4, buckets=8, behind=5)
 
     def __init__(self, *failures: SituError) -> None:
         self._failures = list(failures)
         self.starts = 0
+        self.said: list[PolicyMessage] = []
         self.on_measured: OnMeasured | None = None
 
     async def start(self) -> None:
@@ -197,6 +208,12 @@ class Engine:
             raise self._failures.pop(0)
 
     async def stop(self) -> None: ...
+
+    def executors_at_work(self) -> Sequence[ExecutorLoad]:
+        return [ExecutorLoad(worker="b/7", host="b", cpu=0.5, rows=100.0, buckets=4)]
+
+    async def say(self, message: PolicyMessage) -> None:
+        self.said.append(message)
 
 
 @dataclass
@@ -334,3 +351,73 @@ def test_figures_tell_how_long_a_run_lasts() -> None:
     figures = RunMetrics(engine="edge", started=1_000_000, at=3_500_000)
     assert figures.seconds == 2.5
     assert replace(figures, at=0).seconds == 0.0
+
+
+# ── how busy workers are ──
+
+
+LOAD = WorkerLoad(worker="a/1", host="a", engine="spark", cpu=0.5, rows=1000.0, lag=0, buckets=2)
+
+
+@pytest.mark.parametrize(
+    ("now", "moved"),
+    [
+        ({}, False),
+        ({"cpu": 0.54}, False),
+        ({"cpu": 0.56}, True),
+        ({"rows": 1040.0}, False),
+        ({"rows": 940.0}, True),
+        ({"lag": 20}, False),
+        ({"lag": 21}, True),
+        ({"buckets": 3}, True),
+    ],
+)
+def test_a_worker_is_silent_while_what_it_told_is_precise_enough(now: dict[str, Any], moved: bool) -> None:
+    assert has_moved(LOAD, replace(LOAD, **now)) is moved
+
+
+def test_what_was_told_last_is_never_off_by_more_than_it_says_and_nobody_is_silent_for_long() -> None:
+    loads, dice, told = WorkerLoads(), random.Random(3), list[int]()
+    now, known = LOAD, LOAD
+    for second in range(200):
+        now = replace(now, cpu=min(max(now.cpu + dice.uniform(-0.02, 0.02), 0.0), 1.0))
+        if due := loads.due([now], second * 1_000_000):
+            (known,) = due
+            told.append(second)
+        assert abs(known.cpu - now.cpu) <= known.imprecision
+    assert 20 <= len(told) < 100
+    assert max(after - before for before, after in itertools.pairwise(told)) <= 10
+
+
+def test_events_of_workers_are_numbered_and_say_what_is_known_of_each() -> None:
+    async def main() -> list[dict[str, Any]]:
+        engine = Engine()
+        publisher = WorkerPublisher(engine)
+        figures = RunMetrics(engine="trial", taken=500, types={"situ.worker": 100}, waiting=3)
+        assert await publisher.tell(figures) == 2
+        assert [(each.first, each.count) for each in engine.said] == [(1, 2)]
+        assert await publisher.tell(replace(figures, taken=520, types={"situ.worker": 120})) <= 1
+        return [json.loads(line) for line in split_lines(engine.said[0].body)]
+
+    own, other = asyncio.run(main())
+    assert (own["type"], own["source"], own["id"], other["id"]) == ("situ.worker", "situ-workers", "1", "2")
+    assert own["data"]["worker"] == f"{socket.gethostname()}/{os.getpid()}"
+    assert (own["data"]["lag"], own["data"]["rows"], own["data"]["buckets"]) == (3, 0.0, 0)
+    assert other["data"] == {
+        "worker": "b/7",
+        "host": "b",
+        "engine": "trial",
+        "cpu": 0.5,
+        "rows": 100.0,
+        "lag": 3,
+        "buckets": 4,
+        "imprecision": 0.05,
+    }
+
+
+def test_status_says_with_how_much_an_engine_works() -> None:
+    size = EngineSize(executors=3, cores=6, buckets=8, behind=1)
+    assert size_text(size, 0.42) == "3 executors · 6 cores · policies in 8 buckets, 1 message behind · last batch 0.4 s"
+    assert size_text(EngineSize(cores=1), 0) == "1 core · last batch 0.0 s"
+    figures = RunMetrics(engine="spark", size=size)
+    assert decode_metrics(figures.encode()) == figures

@@ -14,6 +14,7 @@ from situ.lang.problems import Problem, Problems
 from situ.lang.quantities import format_duration
 from situ.settings import BusSettings, Settings, load_settings, settings_as_json, settings_from_json
 from situ.settings.kinds import Text, format_size, plain
+from situ.settings.model import Executors
 
 # As the reference documents them.
 DOCUMENTED = """
@@ -69,6 +70,15 @@ def test_a_few_defaults_as_values() -> None:
 def test_limits_reach_expressions() -> None:
     settings = good("name: p\nlimits: {expression_nodes: 7, expression_depth: 5, literals: 3}")
     assert settings.expression_limits == ExpressionLimits(nodes=7, depth=5, literals=3)
+
+
+def test_settings_that_came_later_are_written_only_where_they_say_something() -> None:
+    """What a deployment was before there were such settings, it is with their defaults."""
+    assert "worker_events" not in settings_as_json(good("name: p\nworker_events: false"))
+    assert not {"buckets", "executors"} & settings_as_json(good("name: p\nspark: {buckets: auto}"))["spark"].keys()
+    said = good("name: p\nworker_events: true\nspark: {master: yarn, buckets: 6, executors: {max: 4}}")
+    assert (said.spark.buckets, said.spark.executors, said.worker_events) == (6, Executors(min=1, max=4), True)
+    assert settings_from_json(settings_as_json(said)) == said
 
 
 def test_a_group_that_is_not_filled_in_yet_is_no_mistake() -> None:
@@ -151,6 +161,12 @@ def test_every_form_of_the_bus(written: str, bus: BusSettings) -> None:
         ("name: p\nspark: {conf: [a]}", ["2:15 P105"]),
         ("name: p\nspark: {conf: {sql.x: 1}}", ["2:16 INT110"]),
         ("name: p\nspark: {conf: {spark.x: [1]}}", ["2:25 P105"]),
+        ("name: p\nspark: {buckets: 0}", ["2:18 P105"]),
+        ("name: p\nspark: {buckets: some}", ["2:18 P105"]),
+        ("name: p\nspark: {executors: 3}", ["2:20 P105"]),
+        ("name: p\nspark: {master: spark://h:1, executors: {min: 3, max: 2}}", ["2:50 P140"]),
+        ("name: p\nspark: {executors: {max: 4}}", ["2:9 P141"]),
+        ("name: p\nworker_events: often", ["2:16 P105"]),
         ("name: p\nlog: {age: 7 m}", ["2:12 P121"]),
         ("name: p\nlog: {age: 7}", ["2:12 P121"]),
         ("name: p\nlog: {age: true}", ["2:12 P105"]),

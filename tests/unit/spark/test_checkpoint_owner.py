@@ -14,7 +14,7 @@ import pytest
 
 from situ.lang.problems import SituError
 from situ.spark.storage.owner import CheckpointOwner, Lease, _machine, claimed
-from situ.spark.storage.state_folder import StateFolder, open_folder
+from situ.storage.state_folder import StateFolder, open_folder
 
 
 def owner(at: StateFolder, *, project: str = "plant", zone: str = "main") -> CheckpointOwner:

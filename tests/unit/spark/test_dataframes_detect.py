@@ -18,9 +18,9 @@ from situ.policies.reference import detect
 from situ.policies.watermark import SourceTimes
 from situ.settings.model import Defaults
 from situ.spark.dataframes import detect as batch_detection
-from situ.spark.dataframes.detect import detect_bucket
+from situ.spark.dataframes.detect import bucket_portions, detect_bucket
 from situ.spark.dataframes.detect_stream import RunningPolicy
-from situ.stages.detect.detection_plan import DetectionPlan
+from situ.stages.detect.detection_plan import NOTHING_HIDDEN, DetectionPlan
 from situ.stages.detect.progress import DetectionProgress
 from situ.stages.detect.step import States, step
 from tests.buckets import pushes
@@ -54,14 +54,14 @@ def test_buckets_of_a_batch_find_what_is_meant(cases: int) -> None:
         dice.shuffle(given)
         cut = dice.randrange(len(given) + 1)
         buckets = dice.choice((1, 2, 3))
-        blobs: list[list[bytes]] = [[] for _ in range(buckets)]
+        portions: list[tuple[int, int, bytes]] = []
         for some in (given[:cut], given[cut:]):
             rows = detecting.enrichment.run(observation_batches(some, detecting.enrichment), knowledge).rows
-            for bucket, part in enumerate(detecting.parts(rows, buckets)):
-                blobs[bucket].append(to_blob(part))
+            portions += bucket_portions(detecting, rows, NOTHING_HIDDEN, buckets)
         detections: list[Detection] = []
         for bucket in range(buckets):
-            detections += detect_bucket(detecting, case.instances, bucket, buckets, blobs[bucket])
+            own = sorted((first, blob) for number, first, blob in portions if number == bucket)
+            detections += detect_bucket(detecting, case.instances, bucket, buckets, own)
         expected = detect(case.policy, case.ontology, case.observations, case.instances, keep=case.keep)
         assert sort_detections(detections) == sort_detections(expected), case.text
         found += len(expected)
@@ -69,15 +69,23 @@ def test_buckets_of_a_batch_find_what_is_meant(cases: int) -> None:
 
 
 @cases(10, 500)
-def test_a_batch_in_small_portions_finds_the_same(monkeypatch: pytest.MonkeyPatch, cases: int) -> None:
-    monkeypatch.setattr(batch_detection, "_STEP", 3)
+@pytest.mark.parametrize("step", [1, 3])
+def test_a_batch_in_small_portions_finds_the_same(monkeypatch: pytest.MonkeyPatch, step: int, cases: int) -> None:
+    """Portions of a few rows, which overlap, and kernels that take in a few at a time."""
+    monkeypatch.setattr(batch_detection, "_STEP", step)
+    monkeypatch.setattr(batch_detection, "_PORTION", 2)
     for seed in range(1000, 1000 + cases):
         case = generate(seed)
         detecting, knowledge = plan_of(case), knowledge_of(case)
-        rows = detecting.enrichment.run(observation_batches(case.observations, detecting.enrichment), knowledge).rows
-        blob = to_blob(detecting.parts(rows, 1)[0])
+        given = list(case.observations)
+        random.Random(seed).shuffle(given)
+        portions: list[tuple[int, int, bytes]] = []
+        for some in (given[::2], given[1::2]):
+            rows = detecting.enrichment.run(observation_batches(some, detecting.enrichment), knowledge).rows
+            portions += bucket_portions(detecting, rows, NOTHING_HIDDEN, 1)
         expected = detect(case.policy, case.ontology, case.observations, case.instances, keep=case.keep)
-        assert sort_detections(detect_bucket(detecting, case.instances, 0, 1, [blob])) == sort_detections(expected)
+        own = sorted((first, blob) for _, first, blob in portions)
+        assert sort_detections(detect_bucket(detecting, case.instances, 0, 1, own)) == sort_detections(expected)
 
 
 @cases(20, 1_000)

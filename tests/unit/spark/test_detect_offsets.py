@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from situ.spark.checkpoint import BatchEnds, whole
-from situ.spark.storage.state_folder import open_folder
+from situ.storage.state_folder import open_folder
 
 
 def test_ends_are_remembered_in_order_and_those_of_another_log_are_not(tmp_path: Path) -> None:

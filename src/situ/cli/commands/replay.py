@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from datetime import datetime
 
+    from situ.app.history import HistoryOutcome
     from situ.app.replay import ReplayedDelivery, ReplayedSituation, ReplayOutcome
     from situ.bus.interface import Bus
     from situ.cli.output import Output
@@ -31,9 +32,20 @@ if TYPE_CHECKING:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# ``situ replay --policy``: what policies would have detected over the root log.
+# ``situ replay --policy``: what policies would have detected over the root log, or over an archive or files.
 
 ENDING = ".dpl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryPlace:
+    """What ``--over`` and the options beside it say."""
+
+    place: str
+    maps: Sequence[Path] = ()
+    table: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +56,10 @@ class ReplayedDetections:
     outcome: ReplayOutcome
     causes: Mapping[int, Row] = field(default_factory=dict)
     warnings: tuple[Problem, ...] = ()
+    history: HistoryOutcome | None = None
+    """What was seen besides, of an archive or of files."""
+    table: str = ""
+    """Where situations were written to, instead of here."""
 
     def sentence(self, each: ReplayedSituation) -> str:
         from situ.policies.lifecycle import situation_sentence
@@ -66,7 +82,18 @@ class ReplayedDetections:
             "unknown": {name: {"count": each.count, "sample": each.sample} for name, each in tally.unknown.items()},
             "failures": {test: {"count": each.count, "sample": each.sample} for test, each in tally.failures.items()},
             "settled": {name: print_instant(each) for name, each in self.outcome.settled.items()},
+            **self._of_history(),
         }
+
+    def _of_history(self) -> dict[str, Any]:
+        found = self.history
+        if found is None:
+            return {}
+        dead = [
+            {"code": each.code, "file": each.file, "row": each.row, "message": each.message} for each in found.samples
+        ]
+        about = {"read": found.events, "found": found.situations, "dead": dict(sorted(found.dead.items()))}
+        return {**about, "dead letters": dead, **({"table": self.table} if self.table else {})}
 
     def _as_json(self, each: ReplayedSituation) -> dict[str, Any]:
         from situ.event.instants import print_instant
@@ -107,13 +134,58 @@ def replay_detection(
     return Exit.DONE if found.outcome.situations else Exit.NO
 
 
+def replay_over(
+    output: Output, opened: LoadedProject, names: Sequence[str], query: HistoryPlace, *, verbose: bool
+) -> Exit:
+    """The command over an archive or over files: ends with 1 if nothing was detected."""
+    from situ.app.history import HistoryQuery, SituationTable, replay_history
+    from situ.app.replay import ReplayOutcome
+    from situ.cli.arguments import read_file
+    from situ.cli.progress import progress
+
+    deployment = opened.deployment
+    policies, warnings = policies_of(names or tuple(deployment.running), deployment)
+    asked = HistoryQuery(
+        place=query.place,
+        policies=policies,
+        maps=tuple((str(each), read_file(str(each))) for each in query.maps),
+        since=query.since,
+        until=query.until,
+    )
+    table = SituationTable(query.table, policies) if query.table else None
+    situations: list[ReplayedSituation] = []
+    told = situations.append if table is None else table.add
+    with progress("Replaying", shown=output.has_terminal):
+        history = replay_history(opened.path, deployment, asked, told)
+    if table is not None:
+        table.finish()
+    situations.sort(key=lambda each: (each.start, each.policy, each.bindings, each.id))
+    outcome = ReplayOutcome(situations=tuple(situations), tally=history.counts, looked=history.looked)
+    found = ReplayedDetections(
+        policies=policies, outcome=outcome, warnings=warnings, history=history, table=query.table
+    )
+    if warnings and not output.quiet:
+        output.warn(warnings)
+
+    def shown() -> Any:
+        from situ.cli.render.situations import show_replayed
+
+        return show_replayed(found, verbose=verbose, summary=not output.quiet)
+
+    output.answer(found.as_json, shown)
+    return Exit.DONE if history.situations else Exit.NO
+
+
 async def _replayed(
     live: LiveRun, names: Sequence[str], since: datetime, until: datetime, verbose: bool, advance: Advance | None
 ) -> ReplayedDetections:
+    from situ.app.history import archive_in
+    from situ.archive.history import with_archive
     from situ.cli.project import bus_of
 
     async with bus_of(live, "replay") as bus:
-        return await replay_over_log(bus, live, names, since, until, verbose=verbose, advance=advance)
+        past = with_archive(bus, archive_in(live.path, live.settings))
+        return await replay_over_log(past, live, names, since, until, verbose=verbose, advance=advance)
 
 
 async def replay_over_log(
@@ -210,6 +282,33 @@ def replay(
             show_default=False,
         ),
     ] = None,
+    over: Annotated[
+        str,
+        typer.Option(
+            "--over",
+            metavar="URI",
+            help="Detect over an archive or over files instead of the log, as a batch on Spark; nothing needs to run.",
+            show_default=False,
+        ),
+    ] = "",
+    maps: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--map",
+            metavar="FILE",
+            help="With --over: what the columns of files of others are; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    to_table: Annotated[
+        str,
+        typer.Option(
+            "--to-table",
+            metavar="URI",
+            help="With --over: write the situations to Parquet files in a folder.",
+            show_default=False,
+        ),
+    ] = "",
     engine: Annotated[
         Literal["spark", "edge"] | None,
         typer.Option("--engine", help="The engine that replays, instead of the one that runs.", show_default=False),
@@ -220,13 +319,15 @@ def replay(
 ) -> Exit:
     """Replay the root log: which events would each subscription get, or what would a policy detect?
 
-    Reads the log of the run as fast as it can, through the subscriptions in force. Nothing is published, delivered or
-    done. With --policy it tells which situations there would have been; the policy may be a file that is not part of
-    the project. Ends with 1 if no event matched, or nothing was detected.
+    Reads the log of the run as fast as it can, through the subscriptions in force, and before that what `log.archive`
+    has kept of it. Nothing is published, delivered or done. With --policy it tells which situations there would have
+    been; the policy may be a file that is not part of the project. With --over it detects over months as a batch, by
+    the time of events, on the Spark of the project. Ends with 1 if no event matched, or nothing was detected.
 
     \b
     Examples:
       situ replay --from '1 h ago'
+      situ replay --policy night-watch.dpl --over s3a://plant/archive --from 2026-09-01 --to-table situations
       situ replay --policy night-watch.dpl --from 2026-11-01 -v
       situ replay --from 2026-11-01 --to 2026-11-02 --subscription desk/arrivals --out arrivals
       situ replay --files yesterday.jsonl
@@ -238,8 +339,16 @@ def replay(
     from situ.cli.project import find_run, open_project
 
     first, last = read_moment(since, "--from"), read_moment(until, "--to") if until else None
+    if over:
+        _refuse_with({"--subscription": subscriptions, "--out": out, "--files": files, "--engine": engine}, "--over")
+        begin = first if since != "begin" else None
+        query = HistoryPlace(place=over, maps=tuple(maps or ()), table=to_table, since=begin, until=last)
+        return replay_over(output, open_project(project), policies or (), query, verbose=verbose)
+    for option, value in {"--map": maps, "--to-table": to_table}.items():
+        if value:
+            raise typer.BadParameter("this goes with --over only", param_hint=f"'{option}'")
     if policies:
-        _refuse_with_policies({"--subscription": subscriptions, "--out": out, "--files": files, "--engine": engine})
+        _refuse_with({"--subscription": subscriptions, "--out": out, "--files": files, "--engine": engine}, "--policy")
         return replay_detection(output, find_run(project, output), policies, first, last, verbose=verbose)
     chosen = tuple(subscriptions or ())
     passed: list[Problem] = []
@@ -270,10 +379,10 @@ def replay(
     return Exit.DONE if deliveries.counts else Exit.NO
 
 
-def _refuse_with_policies(others: dict[str, Any]) -> None:
+def _refuse_with(others: dict[str, Any], asked: str) -> None:
     for option, value in others.items():
         if value:
-            raise typer.BadParameter("this is about subscriptions, and --policy is not", param_hint=f"'{option}'")
+            raise typer.BadParameter(f"this does not go with {asked}", param_hint=f"'{option}'")
 
 
 def _replay_files(
@@ -303,7 +412,9 @@ async def _replay(
     deliveries: ReplayedDeliveries,
     advance: Advance | None,
 ) -> None:
+    from situ.app.history import archive_in
     from situ.app.replay import plan_for, replay_in_process
+    from situ.archive.history import with_archive
     from situ.bus.interface import log_range
     from situ.cli.project import bus_of
     from situ.project.status import running_engine
@@ -312,13 +423,14 @@ async def _replay(
     async with bus_of(live, "replay") as bus:
         deployment = await fetch_deployment(bus)
         _check(subscriptions, deployment)
-        first, last = await log_range(bus, since, until)
+        past = with_archive(bus, archive_in(live.path, live.settings))
+        first, last = await log_range(past, since, until)
         if first > last:
             return
         found = (
             _on_spark(live, deployment, subscriptions, first, last)
             if (engine or await running_engine(bus) or live.settings.engine) == "spark"
-            else replay_in_process(bus, plan_for(deployment, subscriptions, live.path), first, last, advance)
+            else replay_in_process(past, plan_for(deployment, subscriptions, live.path), first, last, advance)
         )
         async for some in found:
             deliveries.add([each for each in some if not subscriptions or each.subscription in subscriptions])

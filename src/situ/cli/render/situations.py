@@ -15,6 +15,7 @@ from situ.cli.render.text import count
 from situ.event.instants import print_instant
 
 if TYPE_CHECKING:
+    from situ.app.history import HistoryOutcome
     from situ.app.replay import PolicyInput, ReplayedSituation
     from situ.cli.commands.replay import ReplayedDetections
     from situ.explain.situations import SituationRecord
@@ -110,15 +111,29 @@ def _blind(name: str, looked: PolicyInput) -> str:
     )
 
 
+def _history(history: HistoryOutcome, table: str) -> Iterator[Text]:
+    yield Text(f"{count(history.events, 'event')} read in {history.seconds:.1f} s")
+    if table:
+        yield Text(f"{count(history.situations, 'situation')} written to {visible(table)}")
+    if history.dead:
+        codes = ", ".join(f"{code} {number:,}" for code, number in sorted(history.dead.items()))
+        yield Text(f"{count(sum(history.dead.values()), 'row')} left out, no events: {codes}", "yellow")
+        for each in history.samples:
+            where = f"{each.file}, row {each.row:,}" if each.row else each.file
+            yield Text(visible(f"  {where}: {each.code} {each.message}"), "yellow")
+
+
 def _summary(found: ReplayedDetections) -> Iterator[Text]:
     situations, tally = found.outcome.situations, found.outcome.tally
+    if found.history is not None:
+        yield from _history(found.history, found.table)
     events = max((each.seen for each in found.outcome.looked.values()), default=0)
     blind = {name: each for name, each in sorted(found.outcome.looked.items()) if not each.seen}
     if situations:
         yield Text(
             f"{count(len(situations), 'situation')} would have been detected · {count(events, 'event')} looked at"
         )
-    elif len(blind) < len(found.outcome.looked):
+    elif len(blind) < len(found.outcome.looked) and not (found.history is not None and found.history.situations):
         yield Text(f"Nothing matched: {count(events, 'event')} looked at, nothing was detected.")
     for name, each in blind.items():
         yield Text(visible(_blind(name, each)), "yellow")

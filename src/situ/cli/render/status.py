@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from situ.app.action_queue import QueuedAction
     from situ.project.status import RunStatus
     from situ.registry.lookup import SuspendedDeclaration
-    from situ.registry.run_metrics import PolicyMetrics, PushSourceMetrics, RunMetrics
+    from situ.registry.run_metrics import ArchiveMetrics, EngineSize, PolicyMetrics, PushSourceMetrics, RunMetrics
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -207,6 +207,9 @@ def show_status(status: RunStatus) -> Iterator[RenderableType]:
     yield Text()
     yield _engines(status)
     for engine, figures in status.engines.items():
+        if figures.size.executors or figures.size.buckets:
+            yield Text(f"{engine}: {size_text(figures.size, figures.batch)}")
+    for engine, figures in status.engines.items():
         if figures.converted:
             each = ", ".join(f"{context} {number:,}" for context, number in sorted(figures.converted.items()))
             yield Text(f"{engine}: events converted, once for each context: {each}")
@@ -229,6 +232,9 @@ def show_status(status: RunStatus) -> Iterator[RenderableType]:
             yield from show_policy_metrics(figures)
     yield Text()
     yield _streams(status)
+    for figures in status.engines.values():
+        if figures.archive is not None:
+            yield from _archive(figures.archive, figures.at)
     if status.consumers:
         yield Text()
         yield _consumers(status)
@@ -236,6 +242,15 @@ def show_status(status: RunStatus) -> Iterator[RenderableType]:
         yield Text()
         more = f" and {len(status.clients) - _SHOWN:,} more" if len(status.clients) > _SHOWN else ""
         yield Text(f"{count(len(status.clients), 'client')} connected: {', '.join(status.clients[:_SHOWN])}{more}")
+
+
+def size_text(size: EngineSize, batch: float) -> str:
+    """With how much an engine works, and how far behind detection is."""
+    parts = [count(size.executors, "executor")] if size.executors else []
+    parts.append(count(size.cores, "core"))
+    if size.buckets:
+        parts.append(f"policies in {count(size.buckets, 'bucket')}, {count(size.behind, 'message')} behind")
+    return f"{' · '.join(parts)} · last batch {batch:.1f} s"
 
 
 def _head(status: RunStatus) -> Text:
@@ -286,6 +301,30 @@ _HOLDS = (
     "late events",
     "feedback on quality",
 )
+
+
+def _archive(found: ArchiveMetrics, now: int) -> Iterator[Text]:
+    """How far the archive is; what is not in it yet is in the log alone, which drops what its limits say."""
+    said = f"archive {visible(found.place)}: up to message {found.last:,} of the root log"
+    if found.behind:
+        said += f", {count(found.behind, 'message')} behind"
+        if found.oldest:
+            said += f", the oldest for {_length(now - found.oldest)}"
+    yield Text(said)
+    if found.failing:
+        since = f"tried again for {_length(now - found.since)}" if found.since else "tried again"
+        yield Text(f"  {visible(found.failing)} It is {since}.", "yellow")
+        yield Text(
+            "  What is not archived is in the root log alone, which keeps what log.age and log.size say.", "yellow"
+        )
+    if found.lost:
+        text = f"  Left the root log before they were archived, and in neither: {count(found.lost, 'message')}"
+        yield Text(text, "bold red")
+
+
+def _length(microseconds: int) -> str:
+    seconds = max(microseconds, 0) / 1e6
+    return f"{seconds:.1f} s" if seconds < 60 else clock(seconds)
 
 
 def _consumers(status: RunStatus) -> Table:

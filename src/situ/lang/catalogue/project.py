@@ -211,6 +211,22 @@ CONTRADICTION = define(
     limit=str,
     second=str,
 )
+EXECUTORS_REVERSED = define(
+    "P140",
+    "more executors at least than at most",
+    "`executors` are at least {least} and at most {most}.",
+    "Make `max` as large as `min`, or larger.",
+    least=int,
+    most=int,
+)
+EXECUTORS_WITHOUT_CLUSTER = define(
+    "P141",
+    "executors without a cluster",
+    "`executors.max` is {most}, and `{master}` has no executors to ask for.",
+    "Set `spark.master` to a cluster, or leave `executors` out: on one machine Spark uses its cores.",
+    most=int,
+    master=str,
+)
 FOLDER_IN_USE = define(
     "P120",
     "folder in use",
@@ -396,4 +412,54 @@ UNKNOWN_KEPT_ACTION = define(
     "Take a key that `situ actions list` shows.",
     key=str,
     state=str,
+)
+
+
+# Maps of files of others, for `situ replay --over … --map`.
+
+NO_MAPPED_COLUMN = define(
+    "P135",
+    "no such column in a file",
+    "`{file}` has no column `{column}`, which the map says is {wanted}.",
+    "Did you mean {nearest}?",
+    "It has {known}.",
+    file=str,
+    column=str,
+    wanted=str,
+    nearest=tuple,
+    known=str,
+)
+BAD_MAPPED_TIME = define(
+    "P136",
+    "time that cannot be read",
+    "Times cannot be read like this: {reason}.",
+    "{remedy}",
+    reason=str,
+    remedy=str,
+)
+NO_MAPPED_FILES = define(
+    "P137",
+    "no files to replay",
+    "No file at `{place}` is called like `{pattern}`.",
+    "Look at the place and at `files` of the map: a pattern such as `*.csv`.",
+    place=str,
+    pattern=str,
+)
+NO_MAPPED_ATTRIBUTE = define(
+    "P138",
+    "no such attribute in a map",
+    "The type `{type}` has no attribute `{name}`{where}.",
+    "Did you mean {nearest}?",
+    type=str,
+    name=str,
+    where=str,
+    nearest=tuple,
+)
+MAPPED_FILE_UNREADABLE = define(
+    "P139",
+    "file that cannot be replayed",
+    "`{file}` cannot be read: {reason}.",
+    "Files are CSV with a header (`.csv`, `.csv.gz`) or Parquet (`.parquet`).",
+    file=str,
+    reason=str,
 )

@@ -269,6 +269,15 @@ CHECKPOINT_IN_USE = define(
     "after some seconds.",
     holder=str,
 )
+EXECUTORS_REFUSED = define(
+    "N180",
+    "executors refused",
+    "Spark did not take it that there are to be {count} executors: {reason}.",
+    "The run goes on with those it has, and asks again. Under `spark.executors` Situ asks by itself: leave Spark's "
+    "`spark.dynamicAllocation.enabled` off, and take a master that gives executors on demand.",
+    count=int,
+    reason=str,
+)
 
 
 # Kafka: topics that are read and written.
@@ -402,6 +411,85 @@ SOURCE_OPTION = define(
     do=str,
     reason=str,
     remedy=str,
+)
+
+
+# The archive of the root log, and detection over history.
+
+ARCHIVE_OF_ANOTHER = define(
+    "N170",
+    "archive of another",
+    "This archive is of another {what}: `{found}`, and not `{expected}`.",
+    "Give each project a place of its own under `log.archive`, or start with an empty one.",
+    what=str,
+    found=str,
+    expected=str,
+)
+ARCHIVE_AWAY = define(
+    "N171",
+    "archive away",
+    "The archive cannot be used: {reason}.",
+    "Check the store, its address, its keys and its space. Archiving is tried again, and goes on after the last event "
+    "that was written.",
+    reason=str,
+)
+ARCHIVE_DAMAGED = define(
+    "N172",
+    "archive damaged",
+    "A file of the archive cannot be read: {reason}.",
+    "Put it back from a back-up. What the log still holds is read from there.",
+    reason=str,
+)
+ARCHIVE_OF_ANOTHER_LOG = define(
+    "N173",
+    "archive of another log",
+    "The archive does not go on where the log is: {reason}.",
+    "The log was begun anew, or another run writes here: give `log.archive` a new place. The old archive stays as it "
+    "is, and `situ replay --over` reads it.",
+    reason=str,
+)
+NO_ARCHIVE_FORMAT = define(
+    "N174",
+    "no such archive format",
+    "There is no archive format `{name}`.",
+    "Did you mean {nearest}?",
+    "There are {known}; others come with packages that have an entry point in `situ.archives`.",
+    name=str,
+    nearest=tuple,
+    known=str,
+)
+ARCHIVE_GAP = define(
+    "N175",
+    "gap in the archive",
+    "{messages} messages left the log before they were archived, those from {first} to {last}.",
+    "The log keeps events for `log.age` and up to `log.size`: give it more of both than the store is ever away.",
+    messages=int,
+    first=int,
+    last=int,
+)
+NO_ARCHIVE = define(
+    "N176",
+    "no archive",
+    "There is no archive at `{place}`.",
+    "{remedy}",
+    place=str,
+    remedy=str,
+)
+ARCHIVE_IN_FORMER_TERMS = define(
+    "N177",
+    "archive in former terms",
+    "Events of the archive are in the terms of root {found}, and the registry of the project knows up to {known}.",
+    "Root types were replaced while it ran: replay with the registry of that project, which knows the former ones.",
+    found=int,
+    known=int,
+)
+TABLE_IN_THE_WAY = define(
+    "N178",
+    "table in the way",
+    "The table of situations cannot be written to `{place}`: {reason}.",
+    "Name a folder that is empty or was written by `situ replay --to-table`.",
+    place=str,
+    reason=str,
 )
 
 

@@ -175,8 +175,28 @@ ACTION = Struct(
 of the step as it was declared then: what to do is looked up, never taken from the event. ``attributes`` is what was
 known of the instances, as JSON; secrets are put in by whoever does it."""
 
+WORKER = Struct(
+    "situ.worker",
+    (
+        Attribute(name="worker", type=STRING),
+        Attribute(name="host", type=STRING),
+        Attribute(name="engine", type=STRING),
+        Attribute(name="cpu", type=DOUBLE),
+        Attribute(name="rows", type=DOUBLE),
+        Attribute(name="lag", type=LONG),
+        Attribute(name="buckets", type=LONG),
+        Attribute(name="imprecision", type=DOUBLE),
+    ),
+)
+"""How busy a process is that works events: the share of its cores, events a second, messages that wait for the engine,
+buckets of policies. Until the next event of a worker no value is off by more than ``imprecision``: of the share as it
+stands, of the others as a part of their value."""
+
 RESERVED_EVENTS: Mapping[str, Struct] = MappingProxyType(
-    {each.name: each for each in (DEAD_LETTER, LOSS, SITUATION, OPENED, CONTINUED, CLOSED, NOTICE, COMMAND, ACTION)}
+    {
+        each.name: each
+        for each in (DEAD_LETTER, LOSS, SITUATION, OPENED, CONTINUED, CLOSED, NOTICE, COMMAND, ACTION, WORKER)
+    }
 )
 
 

@@ -18,11 +18,13 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from situ.event.instants import microseconds, read_instant
 from situ.event.message import join_lines, split_lines
 from situ.event.row import Row
-from situ.lang.expr.emit.vectors import Array, Bools, below, column, either, is_json
+from situ.lang.expr.emit.vectors import Array, Bools, below, column, column_type, either, is_json
+from situ.lang.types.json_codec import TYPE_KEY
 from situ.lang.types.model import BOOLEAN, DOUBLE, DURATION, INT, LONG, RESERVED_PREFIX, STRING, TIMESTAMP, Type, plain
 from situ.lang.types.scalars import read_timestamp
 from situ.lang.types.table import BINDINGS, Types
@@ -95,6 +97,18 @@ class DataColumns:
         self._all = msgspec.json.Decoder(list[shape]).decode  # type: ignore[valid-type]  # made at run time
         self._one = msgspec.json.Decoder(shape).decode
 
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that the paths begin with."""
+        return tuple(self._root.names)
+
+    def of_columns(self, data: pa.StructArray) -> DecodedColumns | None:
+        """What is at each path, of data that is in columns already; None if these cannot tell it."""
+        found = DecodedColumns(columns={}, present={}, unreadable=None)
+        if self._parts or not self._root.take_columns(data, (), found):
+            return None
+        return found
+
     def read(self, texts: Sequence[JsonText]) -> DecodedColumns:
         """What is at each path in each of these texts."""
         unreadable: Bools | None = None
@@ -162,6 +176,35 @@ class _Place:
             fields.append((f"a{number}", shape if raw else shape | None, _NULL if raw else None))
         names = {f"a{number}": name for number, name in enumerate(self._below)}
         return msgspec.defstruct("Data", fields, rename=names, gc=False)
+
+    @property
+    def names(self) -> Iterable[str]:
+        return self._below.keys()
+
+    def take_columns(self, found: pa.Array, path: AttributePath, into: DecodedColumns) -> bool:
+        """Put what is in a column, and below, into columns of ours; False if it is not laid out as it would have to be.
+
+        What is wanted as text, values of subtypes and bindings are left to the text.
+        """
+        if self.bound or (self.type is not None and is_json(self.type)):
+            return False
+        into.present[path] = found.is_valid().to_numpy(zero_copy_only=False) if found.null_count else None
+        if self.type is not None:
+            if pa.types.is_nested(found.type):
+                return False
+            made = found.cast(_INSTANT).cast(pa.int64()) if self.type == TIMESTAMP else found
+            into.columns[path] = made.cast(column_type(self.type))
+            return True
+        if not self._below:
+            return True
+        if not pa.types.is_struct(found.type) or found.type.get_field_index(TYPE_KEY) >= 0:
+            return False
+        for name, place in self._below.items():
+            if found.type.get_field_index(name) < 0:
+                return False
+            if not place.take_columns(pc.struct_field(found, name), (*path, name), into):
+                return False
+        return True
 
     def take(self, found: Sequence[Any], path: AttributePath, into: DecodedColumns) -> None:
         """Put what was read here, and below, into columns."""
@@ -250,16 +293,31 @@ class LogEvent(NamedTuple):
     data: JsonText
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventColumns:
+    """Events of one type as columns, their data as structs in the layout of the type; times in microseconds."""
+
+    type: str
+    ids: pa.Array
+    sources: pa.Array
+    times: Array
+    received: Array
+    positions: pa.Array
+    clients: pa.Array | None
+    """None: how far sources are is not asked for."""
+    data: pa.StructArray
+
+
 @dataclass(frozen=True, slots=True)
 class _Events:
     """Some events as columns; times in microseconds."""
 
-    ids: Sequence[str]
-    sources: Sequence[str]
+    ids: Sequence[str] | pa.Array
+    sources: Sequence[str] | pa.Array
     times: Array
     received: Array
     data: Sequence[JsonText]
-    positions: Sequence[int]
+    positions: Sequence[int] | pa.Array
     own: Bools | None
     """Which of them policies published; None: none of them."""
 
@@ -316,6 +374,36 @@ class ObservationDecoder:
             (group, _of_rows(some, self._policies)) for chunk in _chunks(rows) for group, some in self._heard(chunk)
         )
         return self._told(heard, _Lost())
+
+    def attributes(self, type: str) -> tuple[str, ...]:
+        """The attributes of a type that anything is read of."""
+        return tuple(
+            dict.fromkeys(name for each in self._groups if type in each.types for name in each.columns.attributes)
+        )
+
+    def columns(self, events: EventColumns) -> ObservationBatch | None:
+        """What events in columns say; None if their columns do not tell it, and their text has to be read."""
+        groups = [group for group in self._groups if events.type in group.types]
+        own = None
+        if self._policies and events.clients is not None:
+            own = _some(pc.is_in(events.clients, pa.array(sorted(self._policies), events.clients.type)).to_pylist())
+        given = _Events(events.ids, events.sources, events.times, events.received, (), events.positions, own)
+        seen: dict[str, SourceTimes] = {}
+        observed: list[PushObservations] = []
+        for group in groups:
+            try:
+                read = group.columns.of_columns(events.data)
+            except pa.ArrowException:
+                return None  # a value that the type of now does not hold
+            if read is None:
+                return None
+            seen = merge_source_times(seen, group.seen(given.times, given.received, given.own, read))
+            for told in group.told:
+                batch = told.batch(given, read)
+                if batch.num_rows:
+                    push = told.push
+                    observed.append(PushObservations(concept=push.concept, attribute=push.attribute, rows=batch))
+        return ObservationBatch(observed=tuple(observed), seen=seen)
 
     def _lines(self, lines: Iterable[_Line], lost: _Lost) -> ObservationBatch:
         heard = ((group, _of_lines(some)) for chunk in _chunks(lines) for group, some in self._heard(chunk))
@@ -493,10 +581,10 @@ class _Told:
         count = len(events.ids)
         arrays = [
             read.columns[self.push.time] if self.push.time else pa.array(events.times),
-            pa.array(events.sources, pa.string()),
-            pa.array(events.ids, pa.string()),
+            _as_array(events.sources, pa.string()),
+            _as_array(events.ids, pa.string()),
             pa.repeat(self._name, count),
-            pa.array(events.positions, pa.int64()),
+            _as_array(events.positions, pa.int64()),
             read.columns[self.push.id],
             *(read.columns[path] for path in self._paths),
         ]
@@ -514,6 +602,10 @@ class _Told:
         if there is None:
             return times.to_numpy(), received, own
         return times.filter(pa.array(there)).to_numpy(), received[there], None if own is None else own[there]
+
+
+def _as_array(values: Sequence[Any] | pa.Array, type: pa.DataType) -> pa.Array:
+    return values if isinstance(values, pa.Array) else pa.array(values, type)
 
 
 def _absent(present: Bools | None) -> Bools | None:

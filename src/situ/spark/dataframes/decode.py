@@ -49,6 +49,7 @@ from situ.lang.expr.emit.spark import spark_literal
 from situ.lang.expr.overload import spark_name, spark_text
 from situ.lang.problems import SituError
 from situ.lang.types.arrow_schema import arrow_type
+from situ.lang.types.data_column import DataColumn, holds
 from situ.lang.types.json_codec import TYPE_KEY, decoder, encode
 from situ.lang.types.layout import Column, columns, spark_type
 from situ.lang.types.model import DOUBLE, Attribute, ListOf, Struct, Type, plain
@@ -70,7 +71,6 @@ from situ.spark.dataframes.frame import (
     schema_of,
     without,
 )
-from situ.spark.dataframes.values import DataColumn, holds
 from situ.spark.dataframes.worker import (
     ProjectTerms,
     envelope_array,

@@ -85,7 +85,8 @@ def _enriching(terms: DetectionTerms, kind: EventFrame) -> Callable[[Any], Any]:
 
 def _parts(ready: ReadyPolicies, kind: EventFrame, batch: pa.RecordBatch) -> pa.RecordBatch:
     """A row for each policy: what its leaves get of these events, and how far its sources are by them."""
-    rows, read = enrich_events(ready, kind, batch)
+    enriched, read = enrich_events(ready, kind, batch)
+    rows = enriched.rows
     seen = _encode({name: list(times) for name, times in read.seen.items()})
     found = []
     for name, watch in ready.detecting.watches.items():

@@ -198,5 +198,5 @@ def nullable(text: str, fields: Mapping[str, str] | str) -> str:
 
 
 def json_text(column: str) -> str:
-    """A struct as :meth:`situ.spark.dataframes.values.DataColumn.layout_json` reads it again."""
+    """A struct as :meth:`situ.lang.types.data_column.DataColumn.layout_json` reads it again."""
     return f"to_json({column}, map('timestampFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSSXXX'))"

@@ -30,6 +30,7 @@ from situ.lang.expr.runtime import FAILURES as CONVERSION_FAILURES
 from situ.lang.problems import SituError
 from situ.lang.records import replace
 from situ.lang.types.arrow_schema import arrow_type
+from situ.lang.types.data_column import DataColumn
 from situ.lang.types.json_codec import decoder
 from situ.lang.types.layout import spark_type
 from situ.spark.dataframes import worker
@@ -49,7 +50,6 @@ from situ.spark.dataframes.frame import (
     read_frame,
     without,
 )
-from situ.spark.dataframes.values import DataColumn
 from situ.spark.dataframes.worker import ProjectTerms, event_rows, failure_array, failure_of_row, now
 from situ.stages.decode import STAGE as DECODE
 from situ.stages.interpret import STAGE, Interpretation

@@ -19,6 +19,7 @@ from situ.contexts.model import ROOT, Direction
 from situ.contexts.table import Contexts
 from situ.lang.catalogue import NO_EVENT_FRAME, NOT_IN_PROJECT, NOT_ON_DATAFRAMES, TYPE_NEEDED
 from situ.lang.problems import SituError, nearest
+from situ.lang.types.data_column import DataColumn
 from situ.lang.types.lookup import no_way_in
 from situ.lang.types.model import Struct
 from situ.model import Deployment
@@ -32,7 +33,6 @@ from situ.spark.dataframes.detect import DetectionTerms, blind_policies, detect_
 from situ.spark.dataframes.frame import EventFrame, check_session, event_frame, schema_of
 from situ.spark.dataframes.interpret import FrameStep, dead_letters, frame_step, interpret_frame
 from situ.spark.dataframes.source import SituSource
-from situ.spark.dataframes.values import DataColumn
 from situ.spark.dataframes.worker import ProjectTerms
 from situ.stages.plan import Plan, compile_plan
 from situ.tables.cache import open_tables

@@ -1,7 +1,6 @@
-"""Where the Spark engine keeps what outlives a batch: a folder at a URI, and who may write there.
+"""Whose a checkpoint of the Spark engine is: `owner` says of which project and job a folder is.
 
-`state_folder` reads and writes files on local disks, S3-compatible stores, HDFS and what else Arrow knows; `owner` says
-of which project and job a folder is. Neither knows what is in the files.
+It does not know what is in the files; :mod:`situ.storage` reads and writes them.
 
-Front door: `state_folder.StateFolder`, `state_folder.open_folder`, `owner.CheckpointOwner`.
+Front door: `owner.CheckpointOwner`.
 """

@@ -25,7 +25,7 @@ import psutil
 from situ.lang.catalogue import CHECKPOINT_IN_USE, CHECKPOINT_OF_ANOTHER
 from situ.lang.problems import Location, SituError
 from situ.lang.records import replace
-from situ.spark.storage.state_folder import FORMAT, StateFolder
+from situ.storage.state_folder import FORMAT, StateFolder
 
 _ABOUT, _LEASE = "situ.json", "lease.json"
 _RENEW = 3.0

@@ -11,8 +11,8 @@ import pytest
 from pyarrow.fs import LocalFileSystem
 
 from situ.lang.problems import SituError
-from situ.spark.storage import state_folder
-from situ.spark.storage.state_folder import (
+from situ.storage import state_folder
+from situ.storage.state_folder import (
     ArrowFiles,
     LocalFiles,
     StateFiles,

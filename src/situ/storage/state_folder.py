@@ -27,13 +27,17 @@ from urllib.parse import unquote, urlsplit
 
 from situ.lang.catalogue import CHECKPOINT_DAMAGED, STATE_STORE_AWAY
 from situ.lang.problems import Location, SituError
+from situ.lang.records import replace
 
-_log = logging.getLogger("situ.spark")
+_log = logging.getLogger("situ.storage")
 
 FORMAT = 1
 """Of files and of the layout of a checkpoint."""
 _MAGIC = b"situ-state "
 _LONGEST_HEADER = 64
+
+_PATIENCE = 90.0
+"""Seconds for which a store that does not answer is tried again."""
 
 T = TypeVar("T")
 
@@ -48,13 +52,20 @@ class StateFiles(Protocol):
     def read(self, path: str) -> bytes | None:
         """None if there is no such file."""
 
-    def write(self, path: str, content: bytes) -> None: ...
+    def write(self, path: str, content: bytes, *, sync: bool = False) -> None:
+        """``sync``: it survives a loss of power, too."""
+
+    def open(self, path: str) -> Any:
+        """A file as Arrow reads it, part by part; FileNotFoundError if it is not there."""
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder of this name."""
 
     def names(self, path: str) -> list[str]:
         """Of the files and folders directly in a folder; none if it is not there."""
+
+    def walk(self, path: str) -> list[str]:
+        """The files in a folder and in those below, by their names from there; none if it is not there."""
 
     def remove(self, path: str) -> None:
         """A file or a whole folder, if it is there."""
@@ -73,7 +84,7 @@ class LocalFiles:
         except FileNotFoundError:
             return None
 
-    def write(self, path: str, content: bytes) -> None:
+    def write(self, path: str, content: bytes, *, sync: bool = False) -> None:
         folder, name = os.path.split(path)
         # One that a process left when it was killed begins with a dot, and is none of the names.
         beside = f"{folder}/.{name}.{os.getpid()}"
@@ -84,7 +95,15 @@ class LocalFiles:
             file = open(beside, "wb")  # noqa: PTH123, SIM115
         with file:
             file.write(content)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(beside, path)  # noqa: PTH105
+
+    def open(self, path: str) -> Any:
+        import pyarrow as pa
+
+        return pa.OSFile(path)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)  # noqa: PTH110
@@ -94,6 +113,10 @@ class LocalFiles:
             return [each for each in os.listdir(path) if not each.startswith(".")]  # noqa: PTH208
         except FileNotFoundError:
             return []
+
+    def walk(self, path: str) -> list[str]:
+        every = (os.path.join(at, name) for at, _, names in os.walk(path) for name in names)  # noqa: PTH118
+        return sorted(os.path.relpath(each, path) for each in every)
 
     def remove(self, path: str) -> None:
         try:
@@ -122,7 +145,7 @@ class ArrowFiles:
     """A file system of Arrow's. ``renames``: a file that is being written can be seen, so it is written beside."""
 
     def __init__(
-        self, files: Any, *, renames: bool, patience: float = 90.0, sleep: Callable[[float], None] = time.sleep
+        self, files: Any, *, renames: bool, patience: float = _PATIENCE, sleep: Callable[[float], None] = time.sleep
     ) -> None:
         self._files = files
         self._renames = renames
@@ -140,7 +163,10 @@ class ArrowFiles:
 
         return self._try(path, read)
 
-    def write(self, path: str, content: bytes) -> None:
+    def open(self, path: str) -> Any:
+        return self._try(path, lambda: self._files.open_input_file(path))
+
+    def write(self, path: str, content: bytes, *, sync: bool = False) -> None:  # noqa: ARG002 - a store keeps what it took
         def write() -> None:
             folder, _, name = path.rpartition("/")
             target = f"{folder}/.{name}.{os.getpid()}" if self._renames else path
@@ -172,6 +198,14 @@ class ArrowFiles:
         selector = FileSelector(path, allow_not_found=True)
         found = self._try(path, lambda: self._files.get_file_info(selector))
         return [each.base_name for each in found if not each.base_name.startswith(".")]
+
+    def walk(self, path: str) -> list[str]:
+        from pyarrow.fs import FileSelector, FileType
+
+        selector = FileSelector(path, allow_not_found=True, recursive=True)
+        found = self._try(path, lambda: self._files.get_file_info(selector))
+        files = [each.path for each in found if each.type == FileType.File]
+        return sorted(each.removeprefix(f"{path}/") for each in files)
 
     def remove(self, path: str) -> None:
         from pyarrow.fs import FileType
@@ -284,23 +318,23 @@ def s3_arguments(options: Mapping[str, str]) -> dict[str, Any]:
 
 
 _LOCAL = LocalFiles()
-_opened: dict[tuple[int, str], StateFiles] = {}
+_opened: dict[tuple[int, str, float], StateFiles] = {}
 _lock = threading.Lock()
 
 
-def _files_at(location: str) -> StateFiles:
+def _files_at(location: str, patience: float) -> StateFiles:
     """The file system of a location. A process that was forked opens its own: connections do not survive a fork."""
     if "://" not in location:
         return _LOCAL
     parts = urlsplit(location)
-    place = (os.getpid(), f"{parts.scheme}://{parts.netloc}")
+    place = (os.getpid(), f"{parts.scheme}://{parts.netloc}", patience)
     with _lock:
         if place not in _opened:
-            _opened[place] = _open(parts.scheme, place[1])
+            _opened[place] = _open(parts.scheme, place[1], patience)
         return _opened[place]
 
 
-def _open(scheme: str, root: str) -> StateFiles:
+def _open(scheme: str, root: str, patience: float) -> StateFiles:
     import pyarrow as pa
     from pyarrow import fs
 
@@ -308,9 +342,9 @@ def _open(scheme: str, root: str) -> StateFiles:
         if scheme in ("s3", "s3a"):
             # Files have checksums of ours; those of the library's newest kind are not known to every store.
             os.environ.setdefault("AWS_REQUEST_CHECKSUM_CALCULATION", "when_required")
-            return ArrowFiles(fs.S3FileSystem(**s3_arguments(_options())), renames=False)
+            return ArrowFiles(fs.S3FileSystem(**s3_arguments(_options())), renames=False, patience=patience)
         files, _ = fs.FileSystem.from_uri(f"{root}/")
-        return ArrowFiles(files, renames=scheme == "hdfs")
+        return ArrowFiles(files, renames=scheme == "hdfs", patience=patience)
     except (OSError, pa.ArrowException, ValueError) as error:
         raise SituError(STATE_STORE_AWAY(Location(file=root), reason=str(error).splitlines()[0])) from None
 
@@ -324,9 +358,11 @@ class StateFolder:
     """A folder by its location: an absolute path of this machine, or a URI. Hashable, picklable, cheap to make."""
 
     location: str
+    patience: float = _PATIENCE
+    """Seconds for which a store that does not answer is tried again, before N104."""
 
     def __truediv__(self, name: str) -> StateFolder:
-        return StateFolder(f"{self.location}/{name}")
+        return replace(self, location=f"{self.location}/{name}")
 
     def __str__(self) -> str:
         return self.location
@@ -337,7 +373,7 @@ class StateFolder:
 
     @property
     def parent(self) -> StateFolder:
-        return StateFolder(self.location.rpartition("/")[0])
+        return replace(self, location=self.location.rpartition("/")[0])
 
     @property
     def is_local(self) -> bool:
@@ -346,6 +382,10 @@ class StateFolder:
     def names(self) -> list[str]:
         """Of the files and folders in it, without those that are being written."""
         return self._files.names(self._path())
+
+    def walk(self) -> list[str]:
+        """The files in it and in folders below, by their names from here."""
+        return self._files.walk(self._path())
 
     def exists(self, name: str = "") -> bool:
         return self._files.exists(self._path(name))
@@ -358,9 +398,13 @@ class StateFolder:
         """A file as it is; None if it is not there."""
         return self._files.read(self._path(name))
 
-    def write(self, name: str, content: bytes) -> None:
+    def write(self, name: str, content: bytes, *, sync: bool = False) -> None:
         """A file as it is, whole or not at all."""
-        self._files.write(self._path(name), content)
+        self._files.write(self._path(name), content, sync=sync)
+
+    def open(self, name: str) -> Any:
+        """A file as Arrow reads it, part by part; FileNotFoundError if it is not there."""
+        return self._files.open(self._path(name))
 
     def load(self, name: str) -> bytes | None:
         """What was saved; None if nothing was. N101 if it is not what was saved."""
@@ -382,7 +426,7 @@ class StateFolder:
 
     @property
     def _files(self) -> StateFiles:
-        return _files_at(self.location)
+        return _files_at(self.location, self.patience)
 
     def _path(self, name: str = "") -> str:
         # Arrow names a file of a bucket `bucket/path`, and one of HDFS by its path on the server it is connected to.
