@@ -31,8 +31,8 @@ from situ.lang.types.model import ListOf, Struct, Type, supertypes
 from situ.lang.types.table import RESERVED_EVENTS, Types
 from situ.routing.delivery_groups import FilterRewriter
 from situ.routing.filter import check_filter
+from situ.routing.load_topics import read_source, read_target
 from situ.routing.model import NAME, ROOT, Advertisement, ClientDeclaration, Clients, Subscription
-from situ.routing.topics import read_source, read_target
 from situ.settings.kafka import KafkaSettings
 
 CLIENT_KEYS = ("context", "scopes", "kafka", "advertisements", "subscriptions")
