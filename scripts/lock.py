@@ -19,8 +19,8 @@ def main() -> int:
     environment = uv_settings()
     subprocess.run([UV, "lock", *sys.argv[1:]], cwd=ROOT, env=environment, check=True)
     everything, developer = (
-        export(environment, "spark", "postgresql", "coordinates", "java"),
-        export(environment, "spark", "postgresql", "coordinates"),
+        export(environment, "spark", "kafka", "postgresql", "coordinates", "java"),
+        export(environment, "spark", "kafka", "postgresql", "coordinates"),
     )
     LOCK.write_text("\n".join(developer) + "\n")
     JAVA_LOCK.write_text("\n".join(entry for entry in everything if entry not in developer) + "\n")

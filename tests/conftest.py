@@ -123,4 +123,6 @@ def group_of(path: str) -> str:
     """The tests of one group are in one process, in their order."""
     if re.search(r"\bspark: SparkSession", (ROOT / path).read_text(encoding="utf-8")):
         return "spark"
+    if path.startswith("tests/integration/kafka/"):
+        return "kafka"  # they share a broker
     return "runs" if path.startswith(_STARTS_RUNS) else path

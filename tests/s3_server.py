@@ -38,7 +38,7 @@ jclouds.credential=x
 """
 
 
-def _fetched(path: str) -> Path:
+def fetched(path: str) -> Path:
     file = CACHE / path.rpartition("/")[2]
     if not file.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ class S3Server:
     @property
     def conf(self) -> dict[str, str]:
         """Spark's settings; the client is on the class path of driver and executors."""
-        jars = ":".join(str(_fetched(each)) for each in _CLIENT)
+        jars = ":".join(str(fetched(each)) for each in _CLIENT)
         return {"spark.driver.extraClassPath": jars, "spark.executor.extraClassPath": jars, **self.store}
 
     @property
@@ -82,7 +82,7 @@ def s3_server(folder: Path) -> Iterator[S3Server]:
     settings = folder / "s3proxy.conf"
     settings.write_text(_CONFIGURATION.format(key=_KEY, secret=_SECRET, port=port))
     with (folder / "s3proxy.log").open("wb") as log:
-        command = ["java", "-Xmx256m", "-jar", str(_fetched(_SERVER)), "--properties", str(settings)]
+        command = ["java", "-Xmx256m", "-jar", str(fetched(_SERVER)), "--properties", str(settings)]
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
         deadline = time.monotonic() + 120

@@ -23,6 +23,7 @@ from situ.app.admission import admitted_principals, serve_admissions
 from situ.app.engines import Engine, spark_engine
 from situ.app.metrics import MetricsReporter
 from situ.app.takeover import take_over
+from situ.app.topics import Topics
 from situ.archive.archiver import Archiver
 from situ.archive.format import archive_of, store_options
 from situ.bus.address import Address, resolve_address
@@ -31,6 +32,7 @@ from situ.bus.event_loop import end
 from situ.bus.folder_lock import FolderLock
 from situ.bus.nats import NatsBus, open_bus
 from situ.edge.engine import EdgeEngine
+from situ.kafka.connection import KafkaAddress
 from situ.lang.catalogue import BUS_UNREACHABLE
 from situ.lang.problems import SituError
 from situ.lang.records import replace
@@ -53,7 +55,8 @@ _PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
 _WELL = 60.0  # an engine that ran so long is well again, and the next pause is a short one
 _LOOK = 0.2
 _TIDYING = 2.0  # seconds that work gets to end in order, before it is cancelled again
-_OF_BUS = re.compile(r"\bB1\d\d\b")
+_AWAY = re.compile(r"\b(?:B1\d\d|N16[02])\b")
+"""The bus, Kafka or a schema registry do not answer."""
 
 
 async def supervise(
@@ -80,10 +83,10 @@ async def _supervise(engine: Engine, bus: NatsBus, pulse: MetricsReporter) -> No
             await engine.ended()
             return
         except SituError as error:
-            if bus.connected and not _OF_BUS.search(str(error)):
+            if bus.connected and not _AWAY.search(str(error)):
                 log.error("%s", error)
                 raise
-            log.warning("The engine waits for the bus: %s", error)
+            log.warning("The engine waits: %s", error)
         if time.monotonic() - began > _WELL:
             pauses = _grow()
         pulse.tell(WAITING)
@@ -92,7 +95,7 @@ async def _supervise(engine: Engine, bus: NatsBus, pulse: MetricsReporter) -> No
             await asyncio.sleep(_LOOK)
         await engine.start()
         pulse.tell(RUNNING, restarted=True)
-        log.warning("The bus is back; the engine goes on from where it was.")
+        log.warning("The engine goes on from where it was.")
 
 
 def _grow() -> Iterator[float]:
@@ -209,8 +212,8 @@ class RunProcess:
 
     async def _start_engine(self, stack: AsyncExitStack, bus: NatsBus, registry: Registry, address: Address) -> Engine:
         """Engine and router. On Spark the router comes first: what clients send waits on the bus for the engine."""
-        if self._kind == "edge":
-            edge = EdgeEngine(bus, self.folder)
+        edge = EdgeEngine(bus, self.folder) if self._kind == "edge" else None
+        if edge is not None:
             engine: Engine = edge
             router = Router(bus, registry, folder=self.folder, engine=edge)
         else:
@@ -235,6 +238,9 @@ class RunProcess:
         await router.start()
         if self._kind != "edge":
             await engine.start()
+        kafka = KafkaAddress.of(self.settings)
+        if kafka is not None:
+            _begin(stack, Topics(bus, kafka, edge).run())
         return engine
 
     async def _start_bus(self, stack: AsyncExitStack, lock: FolderLock, registry: Registry) -> EmbeddedServer | None:

@@ -25,6 +25,7 @@ from situ.bus.failure_log import InternalErrors
 from situ.bus.folder_lock import STATE
 from situ.bus.interface import Bus
 from situ.event.subjects import BusNames
+from situ.kafka.connection import KafkaAddress
 from situ.lang.catalogue import ENGINE_FAILED, NO_SPARK
 from situ.lang.problems import SituError
 from situ.project.state_folder import SPARK_LOG
@@ -231,6 +232,9 @@ class SparkHost:
         master = settings.spark.master.value
         # What is in files of this machine goes along where executors may be on others.
         for_tasks, secrets = self._address.without_secrets(files=is_remote(master))
+        kafka = KafkaAddress.of(settings)
+        if kafka is not None:
+            secrets = {**secrets, **kafka.variables()}
         local = {} if is_remote(master) else {"spark.local.dir": str(self._scratch())}
         session = open_session(
             app=f"situ {settings.name}",

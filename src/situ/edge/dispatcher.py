@@ -27,6 +27,7 @@ from situ.contexts.model import ROOT as ROOT_CONTEXT
 from situ.edge.measure import EdgeMeter
 from situ.event.failures import failed, failure_of
 from situ.event.lines import place
+from situ.event.message import lane_of
 from situ.event.row import BadRow, Row, origins_of
 from situ.event.subjects import BusNames, pack_dead
 from situ.lang.problems import SituError
@@ -58,7 +59,7 @@ class EdgeCursor:
     clients are stored side by side. What is delivered before something that stands before it in the log is remembered,
     and the cursor stays: whoever goes on from it must not pass over anything.
 
-    ``highest`` is incarnation and number of the last event of each client that was routed, or begun to be: what comes
+    ``highest`` is incarnation and number of the last event of each lane that was routed, or begun to be: what comes
     again from a client is told from what is new by it, also after a restart.
     """
 
@@ -103,11 +104,15 @@ class EdgeCursor:
 
     def reached(self, client: str, incarnation: int, seq: int) -> bool:
         """Whether this event of the client was routed."""
-        return (incarnation, seq) <= self.highest.get(client, NOTHING)
+        return (incarnation, seq) <= self.last(client, incarnation)
 
     def reach(self, client: str, incarnation: int, seq: int) -> None:
-        if (incarnation, seq) > self.highest.get(client, NOTHING):
-            self.highest[client] = (incarnation, seq)
+        if (incarnation, seq) > self.last(client, incarnation):
+            self.highest[lane_of(client, incarnation)] = (incarnation, seq)
+
+    def last(self, client: str, incarnation: int) -> tuple[int, int]:
+        """Incarnation and number of the last event of the lane that was routed."""
+        return self.highest.get(lane_of(client, incarnation), NOTHING)
 
     def save(self) -> None:
         if self._file is None or (self.root, self.dead) == self._saved:

@@ -23,13 +23,13 @@ from situ.bus.interface import Bus, StoreAck, wall_clock
 from situ.bus.measurement import measured_publishers
 from situ.edge.detect import END_WITHIN, EdgeDetection
 from situ.edge.detect_checkpoint import plan_of
-from situ.edge.dispatcher import DEAD, NOTHING, Dispatcher, EdgeCounts, EdgeCursor
+from situ.edge.dispatcher import DEAD, Dispatcher, EdgeCounts, EdgeCursor
 from situ.edge.measure import EdgeMeter, OnMeasured
 from situ.edge.tables import EdgeTables
 from situ.event.failures import failed_by
 from situ.event.lines import decode_line, stored_lines
-from situ.event.message import COUNT, DEPLOYMENT, OWN, EventKey, Message, StoredMessage, join_lines
-from situ.event.row import BadRow, Row
+from situ.event.message import COUNT, DEPLOYMENT, OWN, EventKey, Message, StoredMessage, join_lines, lane_of
+from situ.event.row import BadRow, Error, Origin, Row
 from situ.event.subjects import BusNames, pack_root
 from situ.lang.catalogue import ENGINE_FAILED
 from situ.lang.problems import SituError
@@ -53,6 +53,7 @@ from situ.stages.root_log import (
     origin_of,
     pack,
     read_lines,
+    refused,
     upgrade_message,
 )
 from situ.stages.takeover import EngineHandover
@@ -136,7 +137,7 @@ class EdgeEngine:
         self._routes = False
         """Whether a message is being routed."""
         self._gaps: dict[str, EventKey] = {}
-        """Of each client the first message that was not stored, until it comes again."""
+        """Of each lane the first message that was not stored, until it comes again."""
         self._tasks: list[asyncio.Task[None]] = []
         self._stack = AsyncExitStack()
         self._failed: asyncio.Future[None] | None = None
@@ -306,6 +307,30 @@ class EdgeEngine:
         logged, told = await self._store(key, count, batch, plan, self._logged.put_nowait, own=own)
         return _together([store for each in logged for store in each.stores], told)
 
+    async def refuse(
+        self, key: EventKey, original: bytes, received: int, errors: tuple[Error, ...]
+    ) -> asyncio.Future[tuple[DeadEvent, ...]]:
+        """Take in what was to be an event and is none, for the reasons that are given: it is a dead letter."""
+        plan = self._plan
+        assert plan is not None, "what reads topics starts after the engine"
+        origin = Origin(
+            client=key.client,
+            incarnation=key.incarnation,
+            seq=key.seq,
+            received=received,
+            pos=0,
+            context=plan.interpretation.stamped(key.client),
+        )
+        taken = (key.incarnation, key.seq) <= self.last_taken(key.client, key.incarnation)
+        bad = [] if taken else [refused(original, origin, errors)]
+        batch = RootBatch(bad=bad, last=key.seq if bad else 0)
+        logged, told = await self._store(key, 1, batch, plan, self._logged.put_nowait)
+        return _together([store for each in logged for store in each.stores], told)
+
+    def last_taken(self, client: str, incarnation: int) -> tuple[int, int]:
+        """Incarnation and number of the last event of this client, or of this partition of a topic, that was taken."""
+        return self._cursor.last(client, incarnation)
+
     async def _store(
         self,
         key: EventKey,
@@ -370,12 +395,12 @@ class EdgeEngine:
         between."""
         texts = texts_of(body) if body.count(b"{") > _MANY else []
         if len(texts) <= _MANY or len(texts) > plan.interpretation.most:
-            above = self._cursor.highest.get(key.client, NOTHING)
+            above = self._cursor.last(key.client, key.incarnation)
             return ingest(body, key, count, received, plan, self._router, own=own, above=above)
         batch = RootBatch()
         for begin in range(0, len(texts), _MANY):
             some = join_lines(texts[begin : begin + _MANY])
-            at, above = replace(key, seq=key.seq + begin), self._cursor.highest.get(key.client, NOTHING)
+            at, above = replace(key, seq=key.seq + begin), self._cursor.last(key.client, key.incarnation)
             batch.add(accept(some, at, received, plan, own=own, above=above))
             await asyncio.sleep(0)
         pack(batch, plan, self._router, (key, count))
@@ -400,9 +425,9 @@ class EdgeEngine:
             for row in rows:
                 row.pos = 0
             key = EventKey(origin.client, origin.incarnation, origin.seq)
-            if any(each.key.client == key.client and each.last >= key.seq for each in some):
+            if any(_lane(each.key) == _lane(key) and each.last >= key.seq for each in some):
                 await self._reach_all(some)  # a repeat is known by what was stored before it
-            above = self._cursor.highest.get(key.client, NOTHING)
+            above = self._cursor.last(key.client, key.incarnation)
             batch = accept_rows(rows, plan, own=OWN in message.headers, above=above)
             number = int(message.headers.get(COUNT, "1"))
             pack(batch, plan, self._router, (key, number))
@@ -519,11 +544,12 @@ class EdgeEngine:
 
         Not so while a message before them is missing. It comes again, and would not be told from what was routed.
         """
-        key, gap = logged.key, self._gaps.get(logged.key.client)
+        key, lane = logged.key, _lane(logged.key)
+        gap = self._gaps.get(lane)
         if not whole:
-            self._gaps.setdefault(key.client, key)
+            self._gaps.setdefault(lane, key)
         elif gap is None or key.incarnation > gap.incarnation or key.seq <= gap.seq:
-            self._gaps.pop(key.client, None)
+            self._gaps.pop(lane, None)
             self._cursor.reach(key.client, key.incarnation, logged.last)
 
     async def _route(self, logged: _Logged, stored: asyncio.Future[StoreAck]) -> bool:
@@ -644,6 +670,10 @@ class EdgeEngine:
         while True:
             await asyncio.sleep(_TRY_EVERY)
             await self._adopt_next()
+
+
+def _lane(key: EventKey) -> str:
+    return lane_of(key.client, key.incarnation)
 
 
 def _given(former: Interpretation | None, _: int) -> Interpretation | None:

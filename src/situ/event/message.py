@@ -31,6 +31,7 @@ DECIDED = (
 STAMP = "Situ-Stamp"  # of a log or a delivery among scopes: the stamp of all its events, whose lines have none then
 HANDED = "Situ-Handed"  # of a delivery that a router passes on: where its server would have it acknowledged
 OWN = "Situ-Own"  # of what detection wrote in the name of a policy; no router lets a client say so
+REFUSED = "Situ-Refused"  # of a record that is no event: why, as JSON; its body is what was sent
 REPLY = "Situ-Reply"  # the subject on which a request is answered; set where it arrives, never sent
 ID = "Nats-Msg-Id"  # a stream stores one message of an id, however often it is sent
 
@@ -55,6 +56,23 @@ class EventKey(msgspec.Struct, frozen=True, order=True):
         if found is None:
             raise ValueError(f"{text[:100]!r} is no event key")
         return cls(found[1], int(found[2]), int(found[3]))
+
+
+TOPICS = 1 << 50
+"""Incarnations from here on are partitions of topics, in which a client's events are numbered by their offsets."""
+
+
+def lane_of(client: str, incarnation: int) -> str:
+    """In what the events of a client have one order: the client, or each of the partitions that its events come from.
+
+    Of a lane the last event that was taken says which were.
+    """
+    return client if incarnation < TOPICS else f"{client}.{incarnation}"
+
+
+def client_of(lane: str) -> str:
+    """Whose lane this is; names of clients have no dots."""
+    return lane.partition(".")[0]
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):

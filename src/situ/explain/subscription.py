@@ -131,6 +131,15 @@ class SubscribedType(Explanation, frozen=True, kw_only=True, omit_defaults=True)
     """What the filter reads besides, which is known only after routing."""
 
 
+class DeliveryTopic(Explanation, frozen=True, kw_only=True):
+    """The topic of Kafka that a subscription is delivered to."""
+
+    topic: str
+    key: str | None
+    """The attribute that is the key of a record; null: the key of the event is."""
+    format: str
+
+
 class SubscriptionExplanation(Explanation, frozen=True, kw_only=True):
     """A subscription, as engines index it and deliver to it."""
 
@@ -146,6 +155,8 @@ class SubscriptionExplanation(Explanation, frozen=True, kw_only=True):
     """The delivery group of a durable subscription."""
     sharing: tuple[str, ...]
     """Who else is in the group."""
+    kafka: DeliveryTopic | None
+    """Null: clients take it from the bus."""
 
 
 def routing_of(deployment: Deployment) -> RoutingTable:
@@ -167,6 +178,7 @@ def explain_subscription(id: str, deployment: Deployment) -> SubscriptionExplana
     routing, interpretation = routing_of(deployment), Interpretation.of(deployment)
     group = group_of(subscription) if subscription.durable else ""
     sharing = routing.groups[group].subscriptions if group else ()
+    to = subscription.kafka
     return SubscriptionExplanation(
         id=id,
         durable=subscription.durable,
@@ -179,6 +191,7 @@ def explain_subscription(id: str, deployment: Deployment) -> SubscriptionExplana
         ),
         group=group or None,
         sharing=tuple(each for each in sharing if each != id),
+        kafka=None if to is None else DeliveryTopic(topic=to.topic, key=to.key or None, format=to.format),
     )
 
 

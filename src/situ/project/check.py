@@ -154,6 +154,7 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
         faulty=contexts.faulty,
         mediator=Interpretation.of(schema).mediator,
         defaults=scopes.default_tags(),
+        kafka=settings.kafka,
     )
     check_executed(contexts, problems)
     check_names(policies, clients.clients, problems, clients.places)

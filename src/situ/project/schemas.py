@@ -24,6 +24,7 @@ from situ.policies.ontology.relationships import FUNCTIONS
 from situ.project.folder import FOLDERS, OWN_FOLDER
 from situ.project.quality_schema import BOOLEAN, TEXT, named_form, object_form, quality_schema, text_form
 from situ.routing.load import ADVERTISEMENT_KEYS, CLIENT_KEYS, SUBSCRIPTION_KEYS
+from situ.routing.topics import FORMATS, STARTS
 from situ.scopes.graph import RIGHTS
 from situ.scopes.load_scopes import DIMENSION_KEYS, GRANT_KEYS, LINK_KEYS, MODES, POLICY_KEYS, RELEASE_KEYS, SCOPE_KEYS
 from situ.scopes.load_scopes import KEYS as SCOPES_KEYS
@@ -380,6 +381,25 @@ def _scopes() -> dict[str, Any]:
     return object_form({key: sections[key] for key in SCOPES_KEYS})
 
 
+_TOPIC = {**TEXT, "pattern": r"^[A-Za-z0-9._-]{1,249}$"}
+_SOURCE = {
+    "topics": {"type": "array", "items": _TOPIC, "minItems": 1, "description": "topics whose records are its events"},
+    "group": text_form("the consumer group under which Kafka is told how far it is; if absent, one of its own"),
+    "format": {"enum": list(FORMATS), "description": "of the records; `cloudevents`, or `json` if there is a `type`"},
+    "type": text_form("the event type whose data the records are"),
+    "time": text_form("the field of a record that says the time of the event; if absent, the record's own"),
+    "id": text_form("the field that says its id; if absent, it follows from topic, partition and offset"),
+    "source": text_form("the field that says its source; if absent, the client"),
+    "key": text_form("the attribute that the key of a record is put into"),
+    "start": {"enum": list(STARTS), "description": "where a topic is begun that was never read; `begin` if absent"},
+}
+_TARGET = {
+    "topic": {**_TOPIC, "description": "the topic that it is delivered to"},
+    "key": text_form("the attribute that is the key of a record; if absent, the key of the event"),
+    "format": {"enum": list(FORMATS), "description": "of the records; `json` if absent"},
+}
+
+
 def _clients() -> dict[str, Any]:
     event = {**TEXT, "description": "an event type"}
     context = {**TEXT, "pattern": _CONTEXT_ID, "description": "the context in whose terms it speaks; root if absent"}
@@ -390,6 +410,7 @@ def _clients() -> dict[str, Any]:
         "context": {**context, "description": "another context than the client's, for this one alone"},
         "type": event,
         "scopes": _tags("other scopes than the client's, for this one alone"),
+        "kafka": {**object_form(_TARGET, ("topic",)), "description": "the topic of Kafka that it is delivered to"},
     }
     advertisement = object_form({key: fields[key] for key in ADVERTISEMENT_KEYS}, ("type",))
     below = {
@@ -397,8 +418,10 @@ def _clients() -> dict[str, Any]:
         "subscriptions": (object_form({key: fields[key] for key in SUBSCRIPTION_KEYS}, ("types",)), "what it asks for"),
     }
     named = {key: named_form(_CLIENT_NAME, *value) for key, value in below.items()}
+    topics = {**object_form(_SOURCE, ("topics",)), "description": "the topics of Kafka that its events come from"}
+    members = {"context": context, "scopes": _tags("its scopes"), "kafka": topics, **named}
     client = {
-        **object_form({key: {"context": context, "scopes": _tags("its scopes"), **named}[key] for key in CLIENT_KEYS}),
+        **object_form({key: members[key] for key in CLIENT_KEYS}),
         "type": ["object", "null"],
     }
     return object_form({"clients": named_form(_CLIENT_NAME, client, "clients by name")})

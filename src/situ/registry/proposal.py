@@ -422,6 +422,7 @@ def _load_clients(
         known=known,
         mediator=_interpretation(deployment).mediator,
         defaults=deployment.scopes.default_tags(),
+        kafka=deployment.settings.kafka,
     )
 
 

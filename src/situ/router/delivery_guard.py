@@ -54,8 +54,10 @@ class LogFinder:
             self._known.clear()
             self._generation = interpretation.generation
         wanted = {row.key for row in delivered}
-        places = {row.pos // PLACES for row in delivered}
-        if not wanted <= self._known.keys() and len(places) == 1:  # on the edge all are of one message
+        places = {row.pos // PLACES for row in delivered}  # 0: records of topics that Spark read have no place
+        if (
+            not wanted <= self._known.keys() and len(places) == 1 and places != {0}
+        ):  # on the edge all are of one message
             (seq,) = places
             self._note([message async for message in self._bus.read(self._stream, seq, seq)], interpretation)
         if not wanted <= self._known.keys():

@@ -13,6 +13,7 @@ from situ.lang.catalogue import (
     DECLARED_TWICE,
     NOT_AN_EVENT,
     RESERVED_EVENT,
+    TOPIC_NOT_ADVERTISED,
     TYPE_NOT_AVAILABLE,
     UNKNOWN_CONTEXT,
 )
@@ -26,15 +27,17 @@ from situ.lang.problems import Location, Problem, Problems, SituError, nearest
 from situ.lang.records import replace
 from situ.lang.tags import NO_TAGS, TagSet, WrittenTags, read_tags
 from situ.lang.types.lookup import Suggestions, not_declared
-from situ.lang.types.model import ListOf, Struct, Type
+from situ.lang.types.model import ListOf, Struct, Type, supertypes
 from situ.lang.types.table import RESERVED_EVENTS, Types
 from situ.routing.delivery_groups import FilterRewriter
 from situ.routing.filter import check_filter
+from situ.routing.load_topics import read_source, read_target
 from situ.routing.model import NAME, ROOT, Advertisement, ClientDeclaration, Clients, Subscription
+from situ.settings.kafka import KafkaSettings
 
-CLIENT_KEYS = ("context", "scopes", "advertisements", "subscriptions")
+CLIENT_KEYS = ("context", "scopes", "kafka", "advertisements", "subscriptions")
 ADVERTISEMENT_KEYS = ("type", "where", "scopes")
-SUBSCRIPTION_KEYS = ("types", "where", "durable", "context", "scopes")
+SUBSCRIPTION_KEYS = ("types", "where", "durable", "context", "scopes", "kafka")
 
 NO_CONTEXTS: Mapping[str, Types] = MappingProxyType({})
 NO_FAULTY: Mapping[str, Faults | None] = MappingProxyType({})
@@ -68,6 +71,7 @@ def load_clients(
     known: Mapping[str, ClientDeclaration] = NO_CLIENTS,
     mediator: FilterRewriter | None = None,
     defaults: Mapping[str, TagSet] = NO_DEFAULTS,
+    kafka: KafkaSettings | None = None,
 ) -> Clients:
     """Read and check what all these documents declare together; what is wrong is reported and left out.
 
@@ -75,10 +79,10 @@ def load_clients(
     root, where ``types`` are. What ``faulty`` ones lack is not called unknown again; None: nobody knows what that is.
     ``known`` clients are there already, and a document that says no context leaves them in theirs. The ``mediator``
     knows whether what a subscription asks for is ever delivered in its context. ``defaults`` are the tags of clients
-    in dimensions in which they say nothing themselves.
+    in dimensions in which they say nothing themselves. ``kafka`` is what the settings say of it, if anything.
     """
     types_in, faults_in = {**contexts, ROOT: types}, {**faulty, ROOT: faults}
-    loading = _ClientLoader(functions, Reader(problems), limits, types_in, faults_in, known, mediator, defaults)
+    loading = _ClientLoader(functions, Reader(problems), limits, types_in, faults_in, known, mediator, defaults, kafka)
     for document in documents:
         loading.document(document)
     return Clients(
@@ -99,6 +103,7 @@ class _ClientLoader(msgspec.Struct):
     known: Mapping[str, ClientDeclaration]
     mediator: FilterRewriter | None
     defaults: Mapping[str, TagSet]
+    kafka: KafkaSettings | None
     clients: dict[str, ClientDeclaration] = msgspec.field(default_factory=dict)
     advertisements: list[Advertisement] = msgspec.field(default_factory=list)
     subscriptions: list[Subscription] = msgspec.field(default_factory=list)
@@ -149,6 +154,7 @@ class _ClientLoader(msgspec.Struct):
         for key, below in _entries(fields, "advertisements"):
             self._name(key, "an advertisement")
             self._advertisement(client, key, below, tags)
+        self._topics(client, fields)
         for key, below in _entries(fields, "subscriptions"):
             self._name(key, "a subscription")
             self._subscription(client, key, below, own, tags)
@@ -202,8 +208,25 @@ class _ClientLoader(msgspec.Struct):
             advertisement = Advertisement(client=client, name=key.text, type=written.text, where=text, scopes=tagged)
             self.advertisements.append(advertisement)
 
+    def _topics(self, client: str, fields: Fields) -> None:
+        """The topics that its events come from; of a type that it advertises."""
+        node = fields.node("kafka")
+        if node is None or is_nothing(node):
+            return
+        written = node.get("type") if isinstance(node, Written) else None
+        named = self._event(written, "published") if isinstance(written, ScalarNode) else None
+        found = read_source(client, node, self.read, self.kafka, named)
+        there = self.clients.get(client)
+        if found is None or there is None:
+            return
+        self.clients[client] = replace(there, kafka=found)
+        own = {each.type for each in self.advertisements if each.client == client}
+        if named is not None and own.isdisjoint(str(each) for each in supertypes(named)):
+            place = written.location if isinstance(written, ScalarNode) else None
+            self.read.problems.add(TOPIC_NOT_ADVERTISED(place, client=client, type=named.name))
+
     def _subscription(self, client: str, key: ScalarNode, node: Node, own: str, tags: WrittenTags | None) -> None:
-        fields = self.read.fields(node, required=("types",), optional=("where", "durable", "context", "scopes"))
+        fields = self.read.fields(node, required=("types",), optional=SUBSCRIPTION_KEYS[1:])
         if fields is None:
             return
         context = self._enter(fields, own)
@@ -213,6 +236,10 @@ class _ClientLoader(msgspec.Struct):
         where = fields.scalar("where")
         durable = fields.boolean("durable", False)
         types = self.visible
+        topic = fields.node("kafka")
+        target = None
+        if topic is not None and not is_nothing(topic):
+            target = read_target(id, topic, self.read, self.kafka, tuple(events.values()))
         if where is not None and types is not None:
             for event in events.values():
                 check_filter(id, where, event, types, self.functions, self.read.problems, self.limits, self.faults)
@@ -222,9 +249,10 @@ class _ClientLoader(msgspec.Struct):
                 name=key.text,
                 types=tuple(sorted(events)),
                 where=spell(where.text) if where is not None else "",
-                durable=durable,
+                durable=durable or target is not None,
                 context=context,
                 scopes=tagged,
+                kafka=target,
             )
             self.subscriptions.append(subscription)
             self._check_delivered(subscription, fields)

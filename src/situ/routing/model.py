@@ -16,6 +16,7 @@ from situ.lang.catalogue import NOT_AS_ADVERTISED
 from situ.lang.json_form import text_of
 from situ.lang.problems import Location, Problem
 from situ.lang.tags import NO_TAGS, TagSet, WrittenTags
+from situ.routing.topics import TopicSource, TopicTarget
 
 NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
 """Names of clients, advertisements and subscriptions: they become subjects of the bus."""
@@ -32,6 +33,8 @@ class ClientDeclaration:
     context: str = ROOT
     scopes: TagSet = NO_TAGS
     """The tags of what it declares without saying any."""
+    kafka: TopicSource | None = None
+    """The topics that its events come from, if they do not come from a program that connects."""
 
     @property
     def client(self) -> str:
@@ -43,13 +46,16 @@ class ClientDeclaration:
 
     def as_json(self) -> dict[str, Any]:
         context: dict[str, Any] = {} if self.context == ROOT else {"context": self.context}
-        return {**context, **_scopes_as_json(self.scopes)}
+        kafka = {"kafka": self.kafka.as_json()} if self.kafka is not None else {}
+        return {**context, **_scopes_as_json(self.scopes), **kafka}
 
     @classmethod
     def from_json(cls, name: str, value: Mapping[str, Any]) -> ClientDeclaration:
-        if not NAME.fullmatch(name) or value.keys() - {"context", "scopes"}:
+        if not NAME.fullmatch(name) or value.keys() - {"context", "scopes", "kafka"}:
             raise ValueError(f"{name!r} is no client of this release")
-        return cls(name=name, context=text_of(value.get("context", ROOT)), scopes=_scopes(value))
+        kafka = TopicSource.from_json(value["kafka"]) if "kafka" in value else None
+        context = text_of(value.get("context", ROOT))
+        return cls(name=name, context=context, scopes=_scopes(value), kafka=kafka)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +102,8 @@ class Subscription:
     durable: bool = False
     context: str = ROOT
     scopes: TagSet = NO_TAGS
+    kafka: TopicTarget | None = None
+    """The topic that it is delivered to. It is durable then."""
     shaped: bool = False
     """Whether something is done to its events that is not done to those of others. It is not declared."""
 
@@ -111,6 +119,8 @@ class Subscription:
             result["durable"] = True
         if self.context != ROOT:
             result["context"] = self.context
+        if self.kafka is not None:
+            result["kafka"] = self.kafka.as_json()
         return {**result, **_scopes_as_json(self.scopes)}
 
     @classmethod
@@ -127,6 +137,7 @@ class Subscription:
             durable=durable,
             context=text_of(value.get("context", ROOT)),
             scopes=_scopes(value),
+            kafka=TopicTarget.from_json(value["kafka"]) if "kafka" in value else None,
         )
 
 

@@ -21,6 +21,7 @@ from situ.lang.problems import Problems
 from situ.lang.quantities import format_duration
 from situ.lang.types import Extra
 from situ.settings import kinds as of_kind
+from situ.settings.kafka import KAFKA, KafkaSettings
 from situ.settings.kinds import BUS, BusSettings, Kind, Text, plain
 
 # ruff: noqa: RUF009 - the calls below make fields, as `dataclasses.field` does
@@ -239,6 +240,7 @@ class Settings:
         plain("embedded"),
         "where declarations are stored",
     )
+    kafka: KafkaSettings | None = _setting(KAFKA, None, "where Kafka is, for clients and subscriptions with topics")
     engine: str = _setting(of_kind.choice("spark", "edge"), "spark", "what executes the deployment")
     spark: Spark = _group(Spark, "settings of the Spark engine")
     log: Log = _group(Log, "how long events are kept")
@@ -361,7 +363,7 @@ def _written(group: Any) -> dict[str, Any]:
     return {
         each.name: _value(each, value)
         for each, value in values.items()
-        if value != () and not (each.metadata.get(LATER) and value == each.default) and value != Executors()
+        if value not in ((), None) and not (each.metadata.get(LATER) and value == each.default) and value != Executors()
     }
 
 
@@ -377,7 +379,7 @@ def _object(of: type, defaults: Any) -> dict[str, Any]:
             form = _object(each.metadata[GROUP], default)
         else:
             form = _or_reference(each.metadata[KIND].schema)
-            if each.default is not MISSING and default != "":
+            if each.default is not MISSING and default not in ("", None):
                 form["default"] = _value(each, default)
         properties[each.name] = {"description": each.metadata[ABOUT], **form}
     return {"type": "object", "additionalProperties": False, "properties": properties}

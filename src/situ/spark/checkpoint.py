@@ -18,7 +18,7 @@ import msgspec
 
 from situ.bus.sync_bus import BlockingBus
 from situ.event.lines import decode_line, stored_lines
-from situ.event.message import position
+from situ.event.message import client_of, lane_of, position
 from situ.event.subjects import BusNames, shard_of
 from situ.lang.json_form import StoredForm
 from situ.lang.records import replace
@@ -47,7 +47,7 @@ def owner_of(settings: Settings, checkpoints: StateFolder) -> CheckpointOwner:
 class Offset(StoredForm, frozen=True, kw_only=True):
     """The end of a batch: ``seq`` is the last message of the log in it."""
 
-    OMITTED = ("buckets",)
+    OMITTED = ("buckets", "spread")
 
     seq: int = 0
     version: int = 0
@@ -58,9 +58,24 @@ class Offset(StoredForm, frozen=True, kw_only=True):
     """When the end was chosen, in microseconds: the batch knows no other present."""
     tables: dict[str, str] = msgspec.field(default_factory=dict)
     """Digests of the pull tables the batch reads, by name."""
+    topics: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
+    """Of each partition of a topic, as `CLIENT TOPIC PARTITION`, the offset from which the batch reads it, and the one
+    behind its last record. What is not read any more stays: a batch is known by how far all is."""
+    spread: bool = False
+    """Whether partitions of topics are shared among the tasks one by one, and not by their clients."""
     buckets: int = 0
     """Of detection: into how many buckets what policies remember at the end of the batch is divided; 0: as many as
     the first run had."""
+
+    @property
+    def mark(self) -> int:
+        """How far all that is read is, as one number: no batch with an event ends where it begins."""
+        return self.seq + sum(end for _, end in self.topics.values())
+
+    @property
+    def records(self) -> int:
+        """How many records of topics the batch reads, at most: not every offset has one."""
+        return sum(end - begin for begin, end in self.topics.values())
 
 
 def read_offset(checkpoint: StateFolder, batch: int) -> Offset:
@@ -142,7 +157,7 @@ Highest = Mapping[str, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class ClientOffsets:
-    """How far each client is. An incarnation is only ever followed by a higher one, so the last is enough."""
+    """How far each lane of a client is. In a lane a higher incarnation follows a lower one, so the last is enough."""
 
     highest: Highest = field(default_factory=dict)
     stored: frozenset[str] = frozenset()
@@ -152,14 +167,18 @@ class ClientOffsets:
         """The carry after a batch whose tasks have seen these."""
         highest = dict(self.highest)
         for each in seen:
-            for client, reached in each.items():
-                highest[client] = max(highest.get(client, reached), reached)
+            for lane, reached in each.items():
+                highest[lane] = max(highest.get(lane, reached), reached)
         return ClientOffsets(highest)
 
     def share(self, shards: Iterable[int]) -> Highest:
-        """The part that concerns the clients of these shards."""
+        """The part that concerns the clients of these shards, and all partitions of topics: any task may have those."""
         wanted = set(shards)
-        return {client: reached for client, reached in self.highest.items() if shard_of(client) in wanted}
+        return {
+            lane: reached
+            for lane, reached in self.highest.items()
+            if (client := client_of(lane)) != lane or shard_of(client) in wanted
+        }
 
 
 class ClientOffsetStore:
@@ -168,13 +187,13 @@ class ClientOffsetStore:
     def __init__(self, checkpoint: StateFolder) -> None:
         self._folder = checkpoint / "carry"
 
-    def load(self, seq: int) -> ClientOffsets:
-        """The carry of a batch that starts behind this message. A query that is new to the log has none."""
-        name = _carry(seq)
+    def load(self, mark: int) -> ClientOffsets:
+        """The carry of a batch that starts at this mark. A query that is new to the log has none."""
+        name = _carry(mark)
         try:
             text = self._folder.load(name)
             if text is None:
-                if seq == 0:
+                if mark == 0:
                     return ClientOffsets()
                 raise self._folder.damaged("there is no such file", name)
             content = json.loads(text)
@@ -183,19 +202,19 @@ class ClientOffsetStore:
         except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
             raise self._folder.damaged(error, name) from None
 
-    def save(self, seq: int, carry: ClientOffsets) -> None:
+    def save(self, mark: int, carry: ClientOffsets) -> None:
         content = {"version": 1, "highest": carry.highest, "stored": sorted(carry.stored)}
-        self._folder.save(_carry(seq), json.dumps(content, separators=(",", ":")).encode())
+        self._folder.save(_carry(mark), json.dumps(content, separators=(",", ":")).encode())
         self._prune()
 
     def _prune(self) -> None:
         """Spark repeats at most the last batch; the few before serve whoever looks into what happened."""
-        for seq in numbered(self._folder)[:-_CARRIES_KEPT]:
-            self._folder.remove(_carry(seq))
+        for mark in numbered(self._folder)[:-_CARRIES_KEPT]:
+            self._folder.remove(_carry(mark))
 
 
-def _carry(seq: int) -> str:
-    return f"{seq}.json"
+def _carry(mark: int) -> str:
+    return f"{mark}.json"
 
 
 def numbered(folder: StateFolder) -> list[int]:
@@ -218,7 +237,7 @@ def check_checkpoint(checkpoint: StateFolder) -> None:
     """N101 if what Spark and Situ wrote down of the events cannot be gone on from."""
     begun_from = check_offsets(checkpoint)
     if begun_from is not None:
-        ClientOffsetStore(checkpoint).load(begun_from.seq)
+        ClientOffsetStore(checkpoint).load(begun_from.mark)
 
 
 def check_offsets(checkpoint: StateFolder) -> Offset | None:
@@ -243,7 +262,7 @@ def recall(bus: BlockingBus, names: BusNames, checkpoint: StateFolder) -> None:
     begun, done = last_batch(checkpoint, "offsets"), last_batch(checkpoint, "commits")
     if begun is None or begun == done:
         return
-    offset, start = read_offset(checkpoint, begun), read_offset(checkpoint, begun - 1).seq if begun else 0
+    offset, start = read_offset(checkpoint, begun), read_offset(checkpoint, begun - 1).mark if begun else 0
     carries = ClientOffsetStore(checkpoint)
     carries.save(start, replace(carries.load(start), stored=_stored_since(bus, names, offset.clock - _MARGIN)))
 
@@ -272,6 +291,7 @@ def adopt_log(bus: BlockingBus, names: BusNames, checkpoint: StateFolder) -> Non
     for message in bus.read(names.root_stream, bus.find(names.root_stream, since)):
         for place, line in enumerate(stored_lines(message)):
             row = decode_line(line, pos=position(message.seq, place))
-            highest[row.client] = max(highest.get(row.client, (0, 0)), (row.incarnation, row.seq))
+            lane = lane_of(row.client, row.incarnation)
+            highest[lane] = max(highest.get(lane, (0, 0)), (row.incarnation, row.seq))
     carries = ClientOffsetStore(checkpoint)
     carries.save(0, carries.load(0).advanced([highest]))

@@ -23,7 +23,7 @@ from situ.bus.interface import StoreAck
 from situ.bus.sync_bus import shared_bus
 from situ.event.failures import StageFailure, failed, failed_by, failure_of, is_of_event, largest_working
 from situ.event.lines import bare_lines, decode_line
-from situ.event.message import PLACES, Message
+from situ.event.message import PLACES, Message, lane_of
 from situ.event.row import BadRow, Row, origins_of
 from situ.event.subjects import BusNames, pack_dead
 from situ.routing.routing_table import RoutedRows
@@ -163,7 +163,7 @@ def dispatch_part(
     plan = load_plan(address, end.version)
     use_tables(plan, address, end.tables)
     part = part_of_batch(BusNames(address.zone), begin, end, number)
-    carry = ClientOffsetStore(checkpoint).load(begin.seq)
+    carry = ClientOffsetStore(checkpoint).load(begin.mark)
     highest = carry.share(part.shards) if part.shards else carry.highest
     clock = StageClock()
 
@@ -182,7 +182,7 @@ def dispatch_part(
         return DispatchTask(
             plan,
             end.clock,
-            PendingDeliveryStore(checkpoint, begin.seq, end.seq),
+            PendingDeliveryStore(checkpoint, begin.mark, end.mark),
             ShapeStateStore(checkpoint, begin, end, part.shards),
             former_plan(address, begin.version, plan),
             measuring_of(plan, address),
@@ -280,10 +280,10 @@ class _Sent:
                 yield each
 
 
-def _failing(make: Callable[[], DispatchTask], read: Reading) -> dict[int, StageFailure]:
+def _failing(make: Callable[[], DispatchTask], read: Reading) -> dict[int | str, StageFailure]:
     """The messages that cannot be dispatched, by their place in the log. Nothing is published."""
 
-    def work(some: list[int]) -> None:
+    def work(some: list[int | str]) -> None:
         wanted = set(some)
         with closing(read(False)) as rows:
             deque(make().messages(each for each in rows if _place(each) in wanted), maxlen=0)
@@ -296,7 +296,9 @@ def _cause(error: Exception) -> BaseException:
     return (error.__cause__ or error) if isinstance(error, _HalfDone) else error
 
 
-def _replaced(rows: Iterable[list[Row | BadRow]], failures: Mapping[int, StageFailure]) -> Iterator[list[Row | BadRow]]:
+def _replaced(
+    rows: Iterable[list[Row | BadRow]], failures: Mapping[int | str, StageFailure]
+) -> Iterator[list[Row | BadRow]]:
     """All messages; the events of those that fail as what dead letters are made of."""
     for each in rows:
         failure = failures.get(_place(each))
@@ -306,8 +308,9 @@ def _replaced(rows: Iterable[list[Row | BadRow]], failures: Mapping[int, StageFa
             yield [failed_by(failure, row, row.original if isinstance(row, BadRow) else row.data) for row in each]
 
 
-def _place(rows: Sequence[Row | BadRow]) -> int:
-    return rows[0].pos // PLACES
+def _place(rows: Sequence[Row | BadRow]) -> int | str:
+    """Of a message of the log, or of one that records of a topic were put into: events of that have no position."""
+    return rows[0].pos // PLACES or rows[0].key
 
 
 def _together(rows: Iterable[list[Row | BadRow]]) -> Iterator[list[list[Row | BadRow]]]:
@@ -443,7 +446,8 @@ class DispatchTask:
 
     def _stamped(self, rows: list[Row | BadRow]) -> tuple[list[Row], list[BadRow]]:
         """The events of a message in root's terms and stamped; those that make that fail are dead letters."""
-        self._highest[rows[-1].client] = (rows[-1].incarnation, rows[-1].seq)
+        last = rows[-1]
+        self._highest[lane_of(last.client, last.incarnation)] = (last.incarnation, last.seq)
         self._stages.begin("interpret")
         try:
             return stamp(self._plan.interpretation.into_root(rows), self._plan)

@@ -24,6 +24,7 @@ from situ.bus.address import Address
 from situ.bus.sync_bus import shared_bus
 from situ.event.failures import FailureLog
 from situ.event.subjects import BusNames
+from situ.kafka.connection import KafkaAddress
 from situ.lang.problems import SituError
 from situ.registry.run_metrics import EngineSize
 from situ.settings import Settings
@@ -48,6 +49,7 @@ from situ.spark.plans import DETECT, current_version, load_plan
 from situ.spark.session import LOST, Query
 from situ.spark.source import BusSource
 from situ.spark.tables import check_tables
+from situ.spark.topics import TopicCommits
 from situ.storage.state_folder import StateFolder, open_folder
 
 _log = logging.getLogger("situ.spark")
@@ -110,6 +112,7 @@ class SparkEngine:
         self._on_step = on_step
         self._query = Query(self._begin, name=QUERY, on_failure=lambda: self._count_failure(QUERY))
         self._purged = 0.0
+        self._topics = TopicCommits(KafkaAddress.of(settings))
         self._detection = SparkDetection(
             session,
             address,
@@ -229,6 +232,7 @@ class SparkEngine:
         """Finish the batches under way, then end."""
         self._query.stop()
         self._detection.stop()
+        self._topics.close()
 
     def _batch(self, frame: DataFrame, number: int) -> None:
         self._query.begin_batch(number)
@@ -241,12 +245,14 @@ class SparkEngine:
         self._sizes.save(WantedSizes(partitions=self._cores()))
         self._start_detection(start, offset)
         self._on_step("publish")
-        carry = self._carries.load(start.seq)
-        some = offset.seq > start.seq or is_shaped(self._address, self._checkpoint, start, offset)
+        carry = self._carries.load(start.mark)
+        some = offset.mark > start.mark or is_shaped(self._address, self._checkpoint, start, offset)
         counts = self._publish(frame, start, offset) if some else ()
         self._ends.add(shared_bus(self._address).state(BusNames(self._address.zone).root_stream).last)
         self._on_step("carry")
-        self._carries.save(offset.seq, carry.advanced(each.highest for each in counts))
+        self._carries.save(offset.mark, carry.advanced(each.highest for each in counts))
+        if offset.records:
+            self._topics.done(offset, load_plan(self._address, offset.version).deployment)
         self._on_step("count")
         self.totals.add(counts, batch=number)
         for text in self._failures.texts(trace for each in counts for trace in each.traces):
@@ -270,7 +276,8 @@ class SparkEngine:
     def _publish(self, frame: DataFrame, start: Offset, offset: Offset) -> tuple[TaskCounts, ...]:
         context = self._session.sparkContext
         BatchNote(begin=start, end=offset).tell(context)
-        context.setJobDescription(f"events: messages {start.seq + 1} to {offset.seq} of what came in")
+        records = f", {offset.records} records of topics" if offset.records else ""
+        context.setJobDescription(f"events: messages {start.seq + 1} to {offset.seq} of what came in{records}")
         return tuple(decode_counts(row.counts for row in frame.collect()))
 
     def _purge(self, before: int) -> None:

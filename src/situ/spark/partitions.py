@@ -18,15 +18,16 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from situ.bus.address import Address
 from situ.bus.interface import StreamState
 from situ.bus.sync_bus import BlockingBus, shared_bus
-from situ.event.message import COUNT, StoredMessage, split_lines
+from situ.event.message import COUNT, StoredMessage, lane_of, split_lines
 from situ.event.row import BadRow, Origin, Row
 from situ.event.subjects import SHARDS, BusNames, shards_of
 from situ.spark import frames
-from situ.spark.checkpoint import Highest, Offset
+from situ.spark.checkpoint import ClientOffsetStore, Highest, Offset
 from situ.spark.elastic.sizes import SizeStore, WantedSizes
 from situ.spark.plans import current_version, load_plan
 from situ.spark.source import SMALL, SourceOptions
 from situ.spark.state_store import PendingDeliveryStore, ShapeCheckpoint
+from situ.spark.topics import TopicPlanner, TopicRange, Topics, ranges_of, topic_messages
 from situ.stages.plan import Plan
 from situ.stages.root_log import Former, ingress_rows, origin_of, upgrade_message
 from situ.storage.state_folder import StateFolder
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 def decode(
     messages: Iterable[StoredMessage], plan: Plan, highest: Highest, former: Former, *, bare: bool = False
 ) -> Iterator[list[Row | BadRow]]:
-    """The rows of each message, without those whose keys are not above the highest of their client.
+    """The rows of each message, without those whose keys are not above the highest of their lane.
 
     Those of a version of a context that is not in force are in root's terms already: that one put them there. ``bare``
     rows may have no text before they are in root's terms.
@@ -52,11 +53,15 @@ def decode(
     for message in messages:
         origin = origin_of(message)
         rows = ingress_rows(message, origin, plan.interpretation, former, bare=bare)
-        taken = reached.get(origin.client, (0, 0))
+        lane = lane_of(origin.client, origin.incarnation)
+        if lane != origin.client:
+            for row in rows:
+                row.pos = 0  # they are known by their keys: a record has no place in what came in over the bus
+        taken = reached.get(lane, (0, 0))
         if (origin.incarnation, origin.seq) <= taken:
             rows = [row for row in rows if (row.incarnation, row.seq) > taken]
         if rows:
-            reached[origin.client] = (rows[-1].incarnation, rows[-1].seq)
+            reached[lane] = (rows[-1].incarnation, rows[-1].seq)
             yield rows
 
 
@@ -80,6 +85,9 @@ _FEW = 64
 _LEAST = 60  # bytes of an event on the bus: a CloudEvent that says anything has more
 _ROWS = 8192
 _LOOK_AFTER = 5_000_000
+_FEW_RECORDS = 1000
+"""Records of topics that one task is done with before another would have begun."""
+_ALL = 10**9
 
 
 @dataclass
@@ -92,11 +100,15 @@ class LogPartition(InputPartition):
     subjects: tuple[str, ...] = ()
     shards: tuple[int, ...] = ()
     """Of clients; none: all of them."""
+    topics: tuple[TopicRange, ...] = ()
+    """What is read of topics, by the declarations of this version, as received at this time."""
+    version: int = 0
+    clock: int = 0
 
     def messages(self, address: Address) -> Iterable[StoredMessage]:
-        if self.first > self.last:
-            return ()
-        return shared_bus(address).read(self.log, self.first, self.last, subjects=self.subjects)
+        if self.first <= self.last:
+            yield from shared_bus(address).read(self.log, self.first, self.last, subjects=self.subjects)
+        yield from topic_messages(address, self.topics, self.version, self.clock)
 
 
 class Batches:
@@ -105,6 +117,11 @@ class Batches:
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._tables: PlannedTables | None = None
+        checkpoint = options.checkpoint
+        kept = checkpoint is not None and (options.stream, options.content) == ("IN", "rows")
+        carries = ClientOffsetStore(checkpoint) if kept and checkpoint is not None else None
+        self._topics = TopicPlanner(lambda at: carries.load(at.mark).highest) if carries is not None else None
+        """None: only the query of events reads topics."""
         self._sizes = SizeStore(options.checkpoint) if options.checkpoint is not None else None
 
     def first(self) -> Offset:
@@ -116,21 +133,26 @@ class Batches:
         options = self._options
         bus = shared_bus(options.address)
         state = bus.state(options.log)
-        last = state.last
+        last, version = state.last, current_version(options.address)
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else _ALL
+        # What waits on both sides shares a batch; the log alone has all of it, as there are mostly no topics.
+        topics = self._read_topics(version, begin, most if last <= begin.seq else max(most // 2, 1))
         if not isinstance(limit, ReadAllAvailable):
             behind = max(begin.seq, state.first - 1)  # what was purged is not there to fill a batch
-            last = min(last, behind + fitting(bus, options, behind, state, limit))
-        version = current_version(options.address)
-        if last <= begin.seq and version == begin.version and not self._is_waited_for(begin):
+            left = ReadMaxRows(max(most - _records(topics), 1)) if topics and most != _ALL else limit
+            last = min(last, behind + fitting(bus, options, behind, state, left))
+        if self._is_nothing_new(begin, last, version, topics):
             return begin
-        small = (last - begin.seq) * state.size <= SMALL * state.messages
+        small = (last - begin.seq) * state.size <= SMALL * state.messages and _records(topics) <= _FEW_RECORDS
         wanted = self._sizes.load() if self._sizes is not None else WantedSizes()
         partitions = 1 if small else wanted.partitions or options.partitions
-        version, tables = self._planned(version, begin)
+        planned, tables = self._planned(version, begin)
+        if planned != version:
+            version, topics = planned, self._read_topics(planned, begin, most)
         if version and partitions > 1 and self._remembers(version, begin):
             partitions = 1  # what came before what is the same for all
         # Asked again, as the version may be the old one by now: one whose tables cannot be read has to wait.
-        if last <= begin.seq and version == begin.version and not self._is_waited_for(begin):
+        if self._is_nothing_new(begin, last, version, topics):
             return begin
         return Offset(
             seq=max(last, begin.seq),
@@ -138,13 +160,31 @@ class Batches:
             partitions=partitions,
             clock=time.time_ns() // 1000,
             tables=tables,
+            topics=topics,
+            spread=bool(topics) and not self._is_shaped(version, begin),
+        )
+
+    def _is_nothing_new(self, begin: Offset, last: int, version: int, topics: Topics) -> bool:
+        read = _records(topics) or topics.keys() != begin.topics.keys()
+        return not read and last <= begin.seq and version == begin.version and not self._is_waited_for(begin)
+
+    def _read_topics(self, version: int, begin: Offset, most: int) -> Topics:
+        if self._topics is None or not version:
+            return {}
+        return self._topics.next(load_plan(self._options.address, version).deployment, begin, most)
+
+    def _is_shaped(self, version: int, begin: Offset) -> bool:
+        """Whether filters remember something of clients: then a task has all events of its clients."""
+        checkpoint = self._options.checkpoint
+        return checkpoint is not None and (
+            ShapeCheckpoint(checkpoint, begin).is_there or bool(load_plan(self._options.address, version).shapes.by_id)
         )
 
     def _remembers(self, version: int, begin: Offset) -> bool:
         options = self._options
         left = (
             options.checkpoint is not None
-            and PendingDeliveryStore(options.checkpoint, begin.seq, begin.seq).is_left_behind
+            and PendingDeliveryStore(options.checkpoint, begin.mark, begin.mark).is_left_behind
         )
         left = left or (options.checkpoint is not None and ShapeCheckpoint(options.checkpoint, begin).is_across)
         plan = load_plan(options.address, version)
@@ -169,6 +209,8 @@ class Batches:
     def close(self) -> None:
         if self._tables is not None:
             self._tables.close()
+        if self._topics is not None:
+            self._topics.close()
 
 
 def partitions_of_range(options: SourceOptions, first: str | None, last: str | None) -> list[LogPartition]:
@@ -182,7 +224,7 @@ def partitions_of_range(options: SourceOptions, first: str | None, last: str | N
 def partitions_of_batch(options: SourceOptions, begin: Offset, end: Offset) -> list[LogPartition]:
     """The parts of a batch."""
     first, last = begin.seq + 1, end.seq
-    if last < first:
+    if last < first and not end.records:
         # Without events there is still something to do where filters hold something back.
         kept = options.checkpoint if (options.stream, options.content) == ("IN", "rows") else None
         shaped = kept is not None and is_shaped(options.address, kept, begin, end)
@@ -196,9 +238,15 @@ def partitions_of_batch(options: SourceOptions, begin: Offset, end: Offset) -> l
 def part_of_batch(names: BusNames, begin: Offset, end: Offset, number: int) -> LogPartition:
     """One part of a batch of what comes in: that of some clients."""
     first, last = begin.seq + 1, end.seq
-    shards = shards_of(number, end.partitions) if end.partitions > 1 and first <= last else ()
+    some = first <= last or bool(end.records)
+    shards = shards_of(number, end.partitions) if end.partitions > 1 and some else ()
     subjects = tuple(names.raw("*", shard) for shard in shards)
-    return LogPartition(names.in_stream, first, last, subjects, shards)
+    topics = ranges_of(end, number) if some else ()
+    return LogPartition(names.in_stream, first, last, subjects, shards, topics, end.version, end.clock)
+
+
+def _records(topics: Topics) -> int:
+    return sum(end - begin for begin, end in topics.values())
 
 
 def is_shaped(address: Address, checkpoint: StateFolder, begin: Offset, end: Offset) -> bool:

@@ -21,6 +21,7 @@ from situ.event.instants import instant_at
 from situ.event.lines import decode_line, stored_lines
 from situ.event.message import position
 from situ.event.subjects import SHARDS, BusNames
+from situ.kafka.connection import use_settings
 from situ.lang.problems import SituError
 from situ.settings import Settings
 from situ.spark.checkpoint import (
@@ -55,6 +56,7 @@ _MARGIN = timedelta(seconds=1)
 def left_by_spark(address: Address, settings: Settings, folder: Path) -> EngineHandover:
     """Finish what Spark had begun, and give all that another engine needs to go on. N101 if it cannot be read."""
     checkpoints = checkpoints_of(settings, folder)
+    use_settings(settings)
     with claimed(owner_of(settings, checkpoints)):
         return _finish(address, settings, checkpoints, folder)
 
@@ -74,7 +76,7 @@ def _finish(address: Address, settings: Settings, checkpoints: StateFolder, fold
         root=bus.state(names.root_stream).last,
         dead=bus.state(names.dead_stream).last,
         highest=highest,
-        waiting=_placed(bus, names, PendingDeliveryStore(events, at.seq, at.seq).waiting),
+        waiting=_placed(bus, names, PendingDeliveryStore(events, at.mark, at.mark).waiting),
         shaping=shaping.load(load_plan(address, at.version)).as_json() if shaping.is_there else {},
         detection=left,
     )
@@ -109,17 +111,17 @@ def finish_events(address: Address, checkpoint: StateFolder) -> tuple[Offset, Hi
         return Offset(), carries.load(0).highest
     end = read_offset(checkpoint, begun)
     if begun == done:
-        return end, carries.load(end.seq).highest
+        return end, carries.load(end.mark).highest
     bus, names = shared_bus(address), BusNames(address.zone)
     recall(bus, names, checkpoint)
     begin = read_offset(checkpoint, begun - 1) if begun else Offset(version=end.version)
-    carry = carries.load(begin.seq)
-    some = end.seq > begin.seq or is_shaped(address, checkpoint, begin, end)
-    parts = min(end.partitions, SHARDS) if end.seq > begin.seq else 1
+    carry = carries.load(begin.mark)
+    some = end.mark > begin.mark or is_shaped(address, checkpoint, begin, end)
+    parts = min(end.partitions, SHARDS) if end.mark > begin.mark else 1
     counts = [dispatch_part(address, checkpoint, begin, end, number) for number in range(parts if some else 0)]
     BatchEnds(checkpoint).add(bus.state(names.root_stream).last)
     after = carry.advanced(each.highest for each in counts)
-    carries.save(end.seq, after)
+    carries.save(end.mark, after)
     return end, after.highest
 
 

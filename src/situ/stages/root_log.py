@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from situ.contexts.model import ROOT
-from situ.event.failures import failed, failed_text, is_of_event
+from situ.event.failures import KEPT, failed, failed_text, is_of_event
 from situ.event.lines import (
     bare_lines,
     dead_letter,
@@ -32,6 +34,7 @@ from situ.event.message import (
     KEY,
     OWN,
     RECEIVED,
+    REFUSED,
     STAMP,
     EventKey,
     Message,
@@ -39,9 +42,10 @@ from situ.event.message import (
     join_lines,
     position,
 )
-from situ.event.row import BadRow, Origin, Row
+from situ.event.row import BadRow, Error, Origin, Row
 from situ.event.subjects import BusNames, pack_dead, pack_root
 from situ.lang.records import replace
+from situ.stages.decode import STAGE as DECODE
 from situ.stages.decode import texts_of
 from situ.stages.interpret import Interpretation
 from situ.stages.stamp import OWN as OWN_AD
@@ -109,6 +113,8 @@ def ingress_rows(
 
     ``bare`` rows may have no text before they are in root's terms. An event on which this fails is a dead letter.
     """
+    if (why := message.headers.get(REFUSED)) is not None:
+        return [refused(message.body, origin, _ERRORS.decode(why))]
     try:
         return _stamped_rows(message, origin, now, former, bare)
     except Exception as error:
@@ -124,6 +130,26 @@ def ingress_rows(
             bad.pos, bad.context = at.pos, at.context
             found.append(bad)
     return found
+
+
+_ERRORS = msgspec.json.Decoder(tuple[Error, ...])
+
+
+def refused(original: bytes, origin: Origin, errors: tuple[Error, ...]) -> BadRow:
+    """What was to be an event and is none, as it was found before any stage."""
+    return BadRow(
+        pos=origin.pos,
+        client=origin.client,
+        incarnation=origin.incarnation,
+        seq=origin.seq,
+        context=origin.context,
+        recv=origin.received,
+        ad="",
+        stage=DECODE,
+        errors=errors,
+        original=original[:KEPT],
+        size=len(original) if len(original) > KEPT else None,
+    )
 
 
 def _stamped_rows(

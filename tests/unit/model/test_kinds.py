@@ -52,7 +52,7 @@ def test_a_schema_has_the_sections_of_its_kinds(file: str) -> None:
 
 def test_the_schema_of_clients_has_what_clients_declare() -> None:
     client = SCHEMAS["clients"]["properties"]["clients"]["additionalProperties"]
-    assert properties(client) - {"context", "scopes"} == {KINDS[kind].section for kind in BELOW_CLIENT}
+    assert properties(client) - {"context", "scopes", "kafka"} == {KINDS[kind].section for kind in BELOW_CLIENT}
     assert {each.name for each in fields(Clients)} >= {"clients", *(KINDS[kind].section for kind in BELOW_CLIENT)}
 
 

