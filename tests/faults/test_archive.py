@@ -62,6 +62,7 @@ def test_runs_are_killed_and_the_store_goes_away(tmp_path: Path, engine: str, ev
                 kill_all([publisher])
             stored = root_messages(at)
             wait_for(lambda: last_of(archive) == stored[-1].seq, "all is archived", every=0.1)
+            wait_for(lambda: status(at)["last"] == stored[-1].seq, "the run says so", every=0.3)
             shown = status(at)
             assert (shown["place"], shown["last"], shown["behind"], shown["lost"]) == (PLACE, stored[-1].seq, 0, 0)
             assert archived(archive) == stored

@@ -133,6 +133,7 @@ NO_STAGES = {
     "situ.stages.root_log:origin_of": "is a part of decode on Spark, and looks at no event",
     "situ.stages.root_log:ingress_rows": "is a part of decode on Spark: INGRESS",
     "situ.stages.root_log:dead_letter_line": "is a part of dead_letters",
+    "situ.stages.root_log:refused": "is for records of topics that are no events, and fails with what reads them",
     "situ.spark.partitions:fitting": "decides how much of the log is read, and looks at no event",
     "situ.spark.partitions:is_shaped": "likewise",
     "situ.spark.partitions:partitions_of_batch": "likewise",

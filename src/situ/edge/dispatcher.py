@@ -27,7 +27,6 @@ from situ.contexts.model import ROOT as ROOT_CONTEXT
 from situ.edge.measure import EdgeMeter
 from situ.event.failures import failed, failure_of
 from situ.event.lines import place
-from situ.event.message import lane_of
 from situ.event.row import BadRow, Row, origins_of
 from situ.event.subjects import BusNames, pack_dead
 from situ.lang.problems import SituError
@@ -102,17 +101,13 @@ class EdgeCursor:
         setattr(self, log, seq)
         self._ahead[log] = {each for each in self._ahead[log] if each > seq}
 
-    def reached(self, client: str, incarnation: int, seq: int) -> bool:
-        """Whether this event of the client was routed."""
-        return (incarnation, seq) <= self.last(client, incarnation)
+    def reached(self, lane: str, incarnation: int, seq: int) -> bool:
+        """Whether this event of the lane was routed."""
+        return (incarnation, seq) <= self.highest.get(lane, NOTHING)
 
-    def reach(self, client: str, incarnation: int, seq: int) -> None:
-        if (incarnation, seq) > self.last(client, incarnation):
-            self.highest[lane_of(client, incarnation)] = (incarnation, seq)
-
-    def last(self, client: str, incarnation: int) -> tuple[int, int]:
-        """Incarnation and number of the last event of the lane that was routed."""
-        return self.highest.get(lane_of(client, incarnation), NOTHING)
+    def reach(self, lane: str, incarnation: int, seq: int) -> None:
+        if (incarnation, seq) > self.highest.get(lane, NOTHING):
+            self.highest[lane] = (incarnation, seq)
 
     def save(self) -> None:
         if self._file is None or (self.root, self.dead) == self._saved:
@@ -321,9 +316,9 @@ class Dispatcher:
     async def dispatch_stored(self, seq: int, rows: list[Row], lines: list[bytes], plan: Plan) -> bool:
         """Route and deliver a message that is in the root log now; False if that was done before."""
         last = rows[-1]
-        if self.cursor.reached(last.client, last.incarnation, last.seq):
+        if self.cursor.reached(last.lane, last.incarnation, last.seq):
             return False
-        self.cursor.reach(last.client, last.incarnation, last.seq)
+        self.cursor.reach(last.lane, last.incarnation, last.seq)
         self.count(rows)
         await self.dispatch(ROOT, seq, rows, place(rows, lines, seq), plan)
         return True
@@ -595,7 +590,7 @@ class Dispatcher:
             rows, lines = read_lines(upgrade_message(stored, plan.interpretation))
             await learn_epochs(self._bus, plan, rows)
             if log == ROOT:
-                self.cursor.reach(rows[-1].client, rows[-1].incarnation, rows[-1].seq)
+                self.cursor.reach(rows[-1].lane, rows[-1].incarnation, rows[-1].seq)
                 lines = place(rows, lines, stored.seq)
             await self.dispatch(log, stored.seq, rows, lines, plan, live=False)
             count += len(rows)

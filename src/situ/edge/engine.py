@@ -23,7 +23,7 @@ from situ.bus.interface import Bus, StoreAck, wall_clock
 from situ.bus.measurement import measured_publishers
 from situ.edge.detect import END_WITHIN, EdgeDetection
 from situ.edge.detect_checkpoint import plan_of
-from situ.edge.dispatcher import DEAD, Dispatcher, EdgeCounts, EdgeCursor
+from situ.edge.dispatcher import DEAD, NOTHING, Dispatcher, EdgeCounts, EdgeCursor
 from situ.edge.measure import EdgeMeter, OnMeasured
 from situ.edge.tables import EdgeTables
 from situ.event.failures import failed_by
@@ -329,7 +329,7 @@ class EdgeEngine:
 
     def last_taken(self, client: str, incarnation: int) -> tuple[int, int]:
         """Incarnation and number of the last event of this client, or of this partition of a topic, that was taken."""
-        return self._cursor.last(client, incarnation)
+        return self._cursor.highest.get(lane_of(client, incarnation), NOTHING)
 
     async def _store(
         self,
@@ -395,12 +395,12 @@ class EdgeEngine:
         between."""
         texts = texts_of(body) if body.count(b"{") > _MANY else []
         if len(texts) <= _MANY or len(texts) > plan.interpretation.most:
-            above = self._cursor.last(key.client, key.incarnation)
+            above = self._cursor.highest.get(key.lane, NOTHING)
             return ingest(body, key, count, received, plan, self._router, own=own, above=above)
         batch = RootBatch()
         for begin in range(0, len(texts), _MANY):
             some = join_lines(texts[begin : begin + _MANY])
-            at, above = replace(key, seq=key.seq + begin), self._cursor.last(key.client, key.incarnation)
+            at, above = replace(key, seq=key.seq + begin), self._cursor.highest.get(key.lane, NOTHING)
             batch.add(accept(some, at, received, plan, own=own, above=above))
             await asyncio.sleep(0)
         pack(batch, plan, self._router, (key, count))
@@ -425,9 +425,9 @@ class EdgeEngine:
             for row in rows:
                 row.pos = 0
             key = EventKey(origin.client, origin.incarnation, origin.seq)
-            if any(_lane(each.key) == _lane(key) and each.last >= key.seq for each in some):
+            if any(each.key.lane == key.lane and each.last >= key.seq for each in some):
                 await self._reach_all(some)  # a repeat is known by what was stored before it
-            above = self._cursor.last(key.client, key.incarnation)
+            above = self._cursor.highest.get(key.lane, NOTHING)
             batch = accept_rows(rows, plan, own=OWN in message.headers, above=above)
             number = int(message.headers.get(COUNT, "1"))
             pack(batch, plan, self._router, (key, number))
@@ -448,7 +448,7 @@ class EdgeEngine:
             for store in each.stores:
                 await store
         for each in some:
-            self._cursor.reach(each.key.client, each.key.incarnation, each.last)
+            self._cursor.reach(each.key.lane, each.key.incarnation, each.last)
         some.clear()
 
     async def _know_logged(self, plan: Plan, ingress: str, first: int) -> None:
@@ -466,7 +466,7 @@ class EdgeEngine:
                     key = EventKey(row.client, row.incarnation, row.seq)
                     if stream == names.dead_stream:
                         key = EventKey.parse(json.loads(row.data)["key"])
-                    self._cursor.reach(key.client, key.incarnation, key.seq)
+                    self._cursor.reach(key.lane, key.incarnation, key.seq)
 
     async def _former(self, message: StoredMessage, context: str, plan: Plan) -> Interpretation | None:
         """What contexts did in the deployment by which a message came in, if its context is not there any more."""
@@ -544,13 +544,13 @@ class EdgeEngine:
 
         Not so while a message before them is missing. It comes again, and would not be told from what was routed.
         """
-        key, lane = logged.key, _lane(logged.key)
+        key, lane = logged.key, logged.key.lane
         gap = self._gaps.get(lane)
         if not whole:
             self._gaps.setdefault(lane, key)
         elif gap is None or key.incarnation > gap.incarnation or key.seq <= gap.seq:
             self._gaps.pop(lane, None)
-            self._cursor.reach(key.client, key.incarnation, logged.last)
+            self._cursor.reach(key.lane, key.incarnation, logged.last)
 
     async def _route(self, logged: _Logged, stored: asyncio.Future[StoreAck]) -> bool:
         """Whether it is in the log."""
@@ -670,10 +670,6 @@ class EdgeEngine:
         while True:
             await asyncio.sleep(_TRY_EVERY)
             await self._adopt_next()
-
-
-def _lane(key: EventKey) -> str:
-    return lane_of(key.client, key.incarnation)
 
 
 def _given(former: Interpretation | None, _: int) -> Interpretation | None:

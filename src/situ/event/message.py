@@ -49,6 +49,11 @@ class EventKey(msgspec.Struct, frozen=True, order=True):
     def __str__(self) -> str:
         return f"{self.client}.{self.incarnation}.{self.seq}"
 
+    @property
+    def lane(self) -> str:
+        """In what it has its place: see :func:`lane_of`."""
+        return self.client if self.incarnation < TOPICS else lane_of(self.client, self.incarnation)
+
     @classmethod
     def parse(cls, text: str) -> EventKey:
         """The key that prints as this text; ValueError if none does."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from situ.event.message import TOPICS, lane_of
 from situ.lang.problems import Problem
 
 Error = tuple[str, str, str, str]
@@ -65,6 +66,11 @@ class Row(msgspec.Struct, gc=False, eq=False):
     @property
     def key(self) -> str:
         return f"{self.client}.{self.incarnation}.{self.seq}"
+
+    @property
+    def lane(self) -> str:
+        """In what its client's events have one order."""
+        return self.client if self.incarnation < TOPICS else lane_of(self.client, self.incarnation)
 
 
 _VALUE = Row.__struct_fields__.index("value")

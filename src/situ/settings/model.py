@@ -101,15 +101,15 @@ class Log:
     age: timedelta = _setting(of_kind.duration(_SOME), timedelta(days=7), "how long events are kept")
     size: int = _setting(of_kind.size(1), 10 * 1024**3, "how much of them is kept")
     dead: Dead = _group(Dead, "what is kept of dead letters")
-    archive: Text = _setting(
+    archive: Text = _later(
         of_kind.text(r"(?s).*", ("archive", "file:///shared/plant/archive", "s3a://bucket/plant")),
         plain(""),
         "where events are archived for good: a folder, or a URI; empty: they are not",
     )
-    archive_every: timedelta = _setting(
+    archive_every: timedelta = _later(
         of_kind.duration(_SOME), timedelta(minutes=5), "how long an event waits at most before it is archived"
     )
-    archive_format: str = _setting(
+    archive_format: str = _later(
         of_kind.name(
             "an archive format",
             r"[a-z][a-z0-9_-]{0,31}",
