@@ -23,7 +23,7 @@ from situ.event.row import Error
 from situ.kafka.connection import KafkaAddress, group_of
 from situ.kafka.formats import reader_of
 from situ.kafka.positions import Partition, TopicPositions, first_offset
-from situ.kafka.records import Record, RecordMessage, incarnation_of, pack_records
+from situ.kafka.records import KafkaRecord, RecordMessage, incarnation_of, pack_records
 from situ.kafka.worker_thread import WorkerThread
 from situ.lang.problems import SituError
 from situ.model import Deployment
@@ -192,22 +192,22 @@ def _assign(consumer: Consumer, at: dict[Partition, int]) -> None:
     consumer.assign([TopicPartition(*each, offset) for each, offset in at.items()])
 
 
-def _consume(consumer: Consumer, address: KafkaAddress) -> list[Record]:
+def _consume(consumer: Consumer, address: KafkaAddress) -> list[KafkaRecord]:
     from confluent_kafka import KafkaError
 
     found = []
     for message in consumer.consume(_SOME, timeout=_WAIT):
         error = message.error()
         if error is None:
-            found.append(Record.of(message))
+            found.append(KafkaRecord.of(message))
         elif error.code() != KafkaError._PARTITION_EOF and not error.retriable():
             raise address.away(error)
     return found
 
 
-def _pack(records: Iterable[Record], client: str, reader: Any) -> list[tuple[Partition, RecordMessage]]:
+def _pack(records: Iterable[KafkaRecord], client: str, reader: Any) -> list[tuple[Partition, RecordMessage]]:
     """The messages of records of several partitions, each partition's in their order."""
-    by_partition: dict[Partition, list[Record]] = {}
+    by_partition: dict[Partition, list[KafkaRecord]] = {}
     for each in records:
         by_partition.setdefault((each.topic, each.partition), []).append(each)
     return [

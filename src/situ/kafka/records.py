@@ -30,7 +30,7 @@ _SIZE = 512 * 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Record(msgspec.Struct, frozen=True):
+class KafkaRecord(msgspec.Struct, frozen=True):
     """A record as it was read; ``time`` in milliseconds, 0 if it has none."""
 
     topic: str
@@ -42,7 +42,7 @@ class Record(msgspec.Struct, frozen=True):
     time: int
 
     @classmethod
-    def of(cls, message: Any) -> Record:
+    def of(cls, message: Any) -> KafkaRecord:
         """Of what the client library gives."""
         kind, time = message.timestamp()
         headers = tuple((str(name), value) for name, value in message.headers() or ())
@@ -74,7 +74,7 @@ class RecordMessage(msgspec.Struct, frozen=True, kw_only=True):
         return self.key.seq + self.count - 1
 
 
-def pack_records(records: Iterable[Record], client: str, reader: RecordReader) -> Iterator[RecordMessage]:
+def pack_records(records: Iterable[KafkaRecord], client: str, reader: RecordReader) -> Iterator[RecordMessage]:
     """Messages of the records of one partition, in their order."""
     lines: list[bytes] = []
     first, size = 0, 0
@@ -110,7 +110,7 @@ def pack_records(records: Iterable[Record], client: str, reader: RecordReader) -
     yield from done()
 
 
-def _refused(record: Record, client: str, incarnation: int, errors: tuple[Error, ...]) -> RecordMessage:
+def _refused(record: KafkaRecord, client: str, incarnation: int, errors: tuple[Error, ...]) -> RecordMessage:
     key = EventKey(client, incarnation, number_of(record.offset))
     return RecordMessage(key=key, count=1, body=(record.value or b"")[:KEPT], errors=errors)
 
@@ -142,7 +142,7 @@ class RecordReader:
         assert not self._typed or decode is not None
         self._start = b'{"specversion":"1.0","type":%b' % _encode(source.type) if source.type else b""
 
-    def line(self, record: Record) -> bytes:
+    def line(self, record: KafkaRecord) -> bytes:
         """The text of the event, without line breaks; ``SituError`` if it is none."""
         if not self._source.type:
             return self._cloudevent(record)
@@ -150,7 +150,7 @@ class RecordReader:
 
     # ── CloudEvents ──
 
-    def _cloudevent(self, record: Record) -> bytes:
+    def _cloudevent(self, record: KafkaRecord) -> bytes:
         headers = {name.lower(): value or b"" for name, value in record.headers}
         if f"{_CE}specversion" in headers and not headers.get("content-type", b"").startswith(_STRUCTURED):
             return self._binary(record, headers)
@@ -160,7 +160,7 @@ class RecordReader:
         self._object_in(record, value, _CLOUDEVENT)
         return _on_one_line(value)
 
-    def _binary(self, record: Record, headers: Mapping[str, bytes]) -> bytes:
+    def _binary(self, record: KafkaRecord, headers: Mapping[str, bytes]) -> bytes:
         members: dict[str, Any] = {}
         for name, value in headers.items():
             if name.startswith(_CE):
@@ -179,7 +179,7 @@ class RecordReader:
 
     # ── records that are data ──
 
-    def _mapped(self, record: Record) -> bytes:
+    def _mapped(self, record: KafkaRecord) -> bytes:
         if record.value is None:
             raise _no_event(record, "it has no value", "Write records with a value; others delete, and are no events.")
         if self._typed:
@@ -200,13 +200,13 @@ class RecordReader:
         parts.append(b',"data":%b}' % data)
         return b"".join(parts)
 
-    def _with_key(self, record: Record, name: str, fields: Mapping[str, msgspec.Raw], data: bytes) -> bytes:
+    def _with_key(self, record: KafkaRecord, name: str, fields: Mapping[str, msgspec.Raw], data: bytes) -> bytes:
         if name in fields or record.key is None:
             return data
         member = b"%b:%b" % (_encode(name), _encode(_text(record, record.key, "its key")))
         return b"{%b%b%b" % (member, b"," if fields else b"", data[data.index(b"{") + 1 :])
 
-    def _time(self, record: Record, fields: Mapping[str, msgspec.Raw]) -> str:
+    def _time(self, record: KafkaRecord, fields: Mapping[str, msgspec.Raw]) -> str:
         name = self._source.time
         if not name:
             return print_instant(record.time * 1000)
@@ -221,7 +221,7 @@ class RecordReader:
         reason = f"`{name}` is neither a text nor milliseconds since 1970"
         raise SituError(RECORD_LACKS(topic=record.topic, key="time", reason=reason))
 
-    def _named(self, record: Record, key: str, name: str, fields: Mapping[str, msgspec.Raw]) -> bytes:
+    def _named(self, record: KafkaRecord, key: str, name: str, fields: Mapping[str, msgspec.Raw]) -> bytes:
         value = self._value(record, key, name, fields)
         if isinstance(value, str):
             return _encode(value)
@@ -229,13 +229,13 @@ class RecordReader:
             return _encode(str(value))
         raise SituError(RECORD_LACKS(topic=record.topic, key=key, reason=f"`{name}` is neither a text nor a number"))
 
-    def _value(self, record: Record, key: str, name: str, fields: Mapping[str, msgspec.Raw]) -> Any:
+    def _value(self, record: KafkaRecord, key: str, name: str, fields: Mapping[str, msgspec.Raw]) -> Any:
         text = fields.get(name)
         if text is None:
             raise SituError(RECORD_LACKS(topic=record.topic, key=key, reason=f"it has no `{name}`"))
         return _any.decode(text)
 
-    def _object_in(self, record: Record, value: bytes, remedy: str) -> dict[str, msgspec.Raw]:
+    def _object_in(self, record: KafkaRecord, value: bytes, remedy: str) -> dict[str, msgspec.Raw]:
         try:
             value.decode()
             return _object.decode(value)
@@ -251,14 +251,14 @@ def _on_one_line(value: bytes) -> bytes:
     return msgspec.json.format(value, indent=-1) if b"\n" in value or b"\r" in value else value
 
 
-def _text(record: Record, value: bytes, what: str) -> str:
+def _text(record: KafkaRecord, value: bytes, what: str) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
         raise _no_event(record, f"{what} is not UTF-8", _CLOUDEVENT) from None
 
 
-def _no_event(record: Record, reason: str, remedy: str) -> SituError:
+def _no_event(record: KafkaRecord, reason: str, remedy: str) -> SituError:
     return SituError(RECORD_NO_EVENT(topic=record.topic, reason=reason, remedy=remedy))
 
 

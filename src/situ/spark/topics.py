@@ -21,8 +21,8 @@ from situ.event.message import CLIENT, CONTEXT, COUNT, DEPLOYMENT, ID, KEY, RECE
 from situ.event.subjects import BusNames, shard_of
 from situ.kafka.connection import KafkaAddress, group_of
 from situ.kafka.formats import reader_of
+from situ.kafka.partition_reader import RangeReader
 from situ.kafka.positions import Extent, Partition, TopicPositions, first_offset, taken_of, within
-from situ.kafka.reading import RangeReader
 from situ.kafka.records import RecordMessage, pack_records
 from situ.lang.problems import SituError
 from situ.model import Deployment

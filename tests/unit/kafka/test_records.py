@@ -11,7 +11,7 @@ from situ.event.message import TOPICS, client_of, lane_of, split_lines
 from situ.kafka.connection import KafkaAddress, group_of
 from situ.kafka.formats import RecordWriter
 from situ.kafka.positions import Extent, first_offset, taken_of, within
-from situ.kafka.records import EVENTS, Record, RecordReader, incarnation_of, pack_records
+from situ.kafka.records import EVENTS, KafkaRecord, RecordReader, incarnation_of, pack_records
 from situ.lang.problems import SituError
 from situ.routing.topics import TopicSource, TopicTarget
 
@@ -19,11 +19,11 @@ PLAIN = TopicSource(topics=("t",), format="json", type="Reading", time="at", id=
 Headers = tuple[tuple[str, bytes | None], ...]
 
 
-def _record(value: bytes | None, offset: int = 0, headers: Headers = (), key: bytes | None = b"s1") -> Record:
-    return Record("t", 3, offset, key, value, headers, 1_700_000_000_123)
+def _record(value: bytes | None, offset: int = 0, headers: Headers = (), key: bytes | None = b"s1") -> KafkaRecord:
+    return KafkaRecord("t", 3, offset, key, value, headers, 1_700_000_000_123)
 
 
-def _event(source: TopicSource, record: Record) -> Any:
+def _event(source: TopicSource, record: KafkaRecord) -> Any:
     return json.loads(RecordReader(source).line(record))
 
 
@@ -113,7 +113,7 @@ def test_cloudevents_in_structured_mode() -> None:
         RecordReader(source).line(_record(None))
 
 
-def _pack(*records: Record) -> list[tuple[int, int, tuple[str, ...]]]:
+def _pack(*records: KafkaRecord) -> list[tuple[int, int, tuple[str, ...]]]:
     reader = RecordReader(TopicSource(topics=("t",), format="json", type="R"))
     return [
         (each.key.seq, each.count, tuple(code for code, *_ in each.errors))

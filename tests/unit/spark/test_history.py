@@ -31,7 +31,7 @@ from situ.spark.dataframes.detect import DetectionTerms, detection_batches, port
 from situ.spark.history.detect import (
     HistoryNote,
     HistoryPlan,
-    HistoryReader,
+    HistoryTaskReader,
     PastSituation,
     history_terms,
     situations_of,
@@ -149,7 +149,7 @@ def detected(terms: DetectionTerms, plan: HistoryPlan, buckets: int = 3) -> tupl
     """What tasks find, one after the other, and Spark's sorting between them."""
     portions, note = [], HistoryNote()
     for task in plan.tasks(2):
-        for bucket, first, blob in portions_of(HistoryReader(terms, task, buckets).portions()):
+        for bucket, first, blob in portions_of(HistoryTaskReader(terms, task, buckets).portions()):
             if bucket < buckets:
                 portions.append((bucket, first, blob))
             else:
@@ -230,7 +230,7 @@ def test_columns_and_lines_tell_the_same(tmp_path: Path, monkeypatch: pytest.Mon
     plan = HistoryPlan(place=str(tmp_path / "archive"), format="parquet", parts=parts, early=early, until=until)
     found, note = detected(terms, plan)
     assert note.columns == note.events > 100
-    monkeypatch.setattr(HistoryReader, "_observed", lambda self, type, batch: None)
+    monkeypatch.setattr(HistoryTaskReader, "_observed", lambda self, type, batch: None)
     again, by_lines = detected(terms, plan)
     assert found == again
     assert len(found) > 20

@@ -135,7 +135,7 @@ class HistoryPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class History:
+class DetectedHistory:
     """What came of it: situations as they are fetched, and the notes, which are whole when these are."""
 
     situations: Iterator[PastSituation]
@@ -161,14 +161,14 @@ def history_terms(plan: Plan, policies: Sequence[str], maps: Sequence[FileMap], 
     )
 
 
-def detect_history(session: SparkSession, terms: DetectionTerms, plan: HistoryPlan) -> History:
+def detect_history(session: SparkSession, terms: DetectionTerms, plan: HistoryPlan) -> DetectedHistory:
     """The situations of these policies over this history."""
     cores = session.sparkContext.defaultParallelism
     # More buckets than cores: they are not of one size, and a core that is done takes the next.
     buckets = max(2 * cores, 2)
     tasks = plan.tasks(cores)
     if not tasks:
-        return History(situations=iter(()))
+        return DetectedHistory(situations=iter(()))
     table = pa.table(
         {"bucket": pa.array(range(len(tasks)), pa.int32()), "plan": [pickle.dumps(each) for each in tasks]}
     )
@@ -178,7 +178,7 @@ def detect_history(session: SparkSession, terms: DetectionTerms, plan: HistoryPl
         _detecting(terms, buckets), from_arrow_schema(DETECTIONS)
     )
     results = found.groupBy("policy", "share").applyInArrow(_deciding(terms, plan.since), from_arrow_schema(_RESULTS))
-    history = History(situations=iter(()))
+    history = DetectedHistory(situations=iter(()))
 
     def situations() -> Iterator[PastSituation]:
         for row in results.toLocalIterator():
@@ -187,7 +187,7 @@ def detect_history(session: SparkSession, terms: DetectionTerms, plan: HistoryPl
             else:
                 yield msgspec.msgpack.decode(row["blob"], type=PastSituation)
 
-    return History(situations=situations(), note=history.note)
+    return DetectedHistory(situations=situations(), note=history.note)
 
 
 def _divided(parts: Sequence[ArchivedPart], most: int) -> Iterator[list[ArchivedPart]]:
@@ -211,12 +211,12 @@ def _reading(terms: DetectionTerms, buckets: int) -> Callable[[Any], Any]:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for text in batch.column("plan").to_pylist():
-                yield from HistoryReader(terms, pickle.loads(text), buckets).portions()
+                yield from HistoryTaskReader(terms, pickle.loads(text), buckets).portions()
 
     return run
 
 
-class HistoryReader:
+class HistoryTaskReader:
     """One task: what it is to read, as portions for buckets, and its note for the bucket behind the last."""
 
     def __init__(self, terms: DetectionTerms, plan: HistoryPlan, buckets: int) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from situ.kafka.connection import KafkaAddress
 from situ.kafka.positions import Partition
-from situ.kafka.records import Record
+from situ.kafka.records import KafkaRecord
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
@@ -34,7 +34,7 @@ class RangeReader:
         self._address = address
         self._open: OrderedDict[tuple[str, Partition], _OpenPartition] = OrderedDict()
 
-    def read(self, group: str, partition: Partition, begin: int, end: int) -> Iterator[Record]:
+    def read(self, group: str, partition: Partition, begin: int, end: int) -> Iterator[KafkaRecord]:
         """The records from ``begin`` to before ``end``; N160 if Kafka does not give them."""
         key = (group, partition)
         found = self._open.pop(key, None) or _OpenPartition(self._address, group, partition)
@@ -58,7 +58,7 @@ class _OpenPartition:
         self._at = -1
         self._beyond: list[Message] = []
 
-    def read(self, begin: int, end: int) -> Iterator[Record]:
+    def read(self, begin: int, end: int) -> Iterator[KafkaRecord]:
         from confluent_kafka import KafkaError, TopicPartition
 
         if begin != self._at:
@@ -76,7 +76,7 @@ class _OpenPartition:
                     if offset >= end:
                         self._at, self._beyond = end, messages[place:]
                         return
-                    yield Record.of(message)
+                    yield KafkaRecord.of(message)
                     if offset + 1 >= end:
                         self._at, self._beyond = end, messages[place + 1 :]
                         return
