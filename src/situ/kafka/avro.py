@@ -11,10 +11,9 @@ from typing import Any, assert_never
 from uuid import UUID
 
 from situ.kafka.connection import library
-from situ.kafka.schema_registry import Schema, SchemaRegistry, UnknownSchema, join_value, split_value
-from situ.lang.catalogue import EVENT_NOT_WRITTEN, RECORD_NOT_OF_SCHEMA, RECORD_WITHOUT_SCHEMA
+from situ.kafka.schema_registry import Schema, SchemaRegistry, SchemaWriter, UnknownSchema, split_value
+from situ.lang.catalogue import RECORD_NOT_OF_SCHEMA, RECORD_WITHOUT_SCHEMA
 from situ.lang.problems import SituError
-from situ.lang.types.lookup import EventData
 from situ.lang.types.model import (
     BOOLEAN,
     BYTES,
@@ -171,47 +170,28 @@ class _AvroSchemas:
                 assert_never(bare)
 
 
-class AvroWriter:
-    """Data of events → values of a topic, by the schema of their type."""
+class AvroWriter(SchemaWriter):
+    """Data of events → values of a topic in Avro."""
+
+    format = _FORMAT
 
     def __init__(self, registry: SchemaRegistry, topic: str, types: Types, read: Callable[[bytes], Any]) -> None:
         with library():
             import fastavro  # noqa: F401 - as for reading
-        self._registry = registry
-        self._topic = topic
-        self._types = types
-        self._data = EventData(types)
-        self._read = read
-        self._schemas: dict[str, tuple[int, Any]] = {}
+        super().__init__(registry, topic, types, read)
 
-    def __call__(self, type: str, data: bytes) -> bytes:
+    def define(self, struct: Struct) -> tuple[str, str, Any]:
         import fastavro
 
-        decoded = self._data.decode(type, self._read(data))
-        if decoded.problems:
-            raise self._unwritten(decoded.problems[0].message)
-        id, schema = self._schema(type)
+        written = avro_schema(struct)
+        return "AVRO", json.dumps(written), fastavro.parse_schema(written)
+
+    def encode(self, by: Any, value: Any) -> bytes:
+        import fastavro
+
         content = io.BytesIO()
-        try:
-            fastavro.schemaless_writer(content, schema, _prepared(decoded.value))
-        except Exception as error:  # noqa: BLE001 - of this event, and of no other
-            raise self._unwritten(f"{error.__class__.__name__}: {error}") from None
-        return join_value(id, content.getvalue())
-
-    def _schema(self, type: str) -> tuple[int, Any]:
-        if type not in self._schemas:
-            import fastavro
-
-            struct = self._types.event(type)
-            assert struct is not None, "what was decoded has a type"
-            written = avro_schema(struct)
-            id = self._registry.register(f"{self._topic}-{type}", "AVRO", json.dumps(written))
-            self._schemas[type] = id, fastavro.parse_schema(written)
-        return self._schemas[type]
-
-    def _unwritten(self, reason: str) -> SituError:
-        reason = " ".join(reason.split()).rstrip(".")[:200]
-        return SituError(EVENT_NOT_WRITTEN(topic=self._topic, format=_FORMAT, reason=reason))
+        fastavro.schemaless_writer(content, by, _prepared(value))
+        return content.getvalue()
 
 
 def _prepared(value: Any) -> Any:

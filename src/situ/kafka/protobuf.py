@@ -12,10 +12,9 @@ from decimal import Decimal as Number
 from typing import TYPE_CHECKING, Any
 
 from situ.kafka.connection import library
-from situ.kafka.schema_registry import Schema, SchemaRegistry, UnknownSchema, join_value, split_value
-from situ.lang.catalogue import EVENT_NOT_WRITTEN, RECORD_NOT_OF_SCHEMA, RECORD_WITHOUT_SCHEMA
+from situ.kafka.schema_registry import Schema, SchemaRegistry, SchemaWriter, UnknownSchema, split_value
+from situ.lang.catalogue import RECORD_NOT_OF_SCHEMA, RECORD_WITHOUT_SCHEMA
 from situ.lang.problems import SituError
-from situ.lang.types.lookup import EventData
 from situ.lang.types.model import (
     BOOLEAN,
     BYTES,
@@ -274,54 +273,32 @@ def _uses_instants(message: DescriptorProto) -> bool:
     return any(each.type_name == f".{_INSTANT}" for each in message.field)
 
 
-class ProtobufWriter:
-    """Data of events → values of a topic, by the schema of their type."""
+class ProtobufWriter(SchemaWriter):
+    """Data of events → values of a topic in Protobuf."""
+
+    format = _FORMAT
 
     def __init__(self, registry: SchemaRegistry, topic: str, types: Types, read: Callable[[bytes], Any]) -> None:
         with library():
             import google.protobuf  # noqa: F401 - as for reading
-        self._registry = registry
-        self._topic = topic
-        self._types = types
-        self._data = EventData(types)
-        self._read = read
-        self._messages: dict[str, tuple[int, Any]] = {}
+        super().__init__(registry, topic, types, read)
 
-    def __call__(self, type: str, data: bytes) -> bytes:
-        decoded = self._data.decode(type, self._read(data))
-        if decoded.problems:
-            raise self._unwritten(decoded.problems[0].message)
-        try:
-            id, of = self._message(type)
-            message = of()
-            _fill(message, decoded.value)
-            content = message.SerializeToString(deterministic=True)
-        except SituError:
-            raise
-        except Exception as error:  # noqa: BLE001 - of this event, and of no other
-            raise self._unwritten(f"{error.__class__.__name__}: {error}") from None
-        return join_value(id, b"\0" + content)
+    def define(self, struct: Struct) -> tuple[str, str, Any]:
+        from google.protobuf.descriptor_pool import DescriptorPool
+        from google.protobuf.message_factory import GetMessageClass
 
-    def _message(self, type: str) -> tuple[int, Any]:
-        if type not in self._messages:
-            from google.protobuf.descriptor_pool import DescriptorPool
-            from google.protobuf.message_factory import GetMessageClass
+        file = protobuf_file(struct)
+        text = base64.b64encode(file.SerializeToString(deterministic=True)).decode()
+        pool = DescriptorPool()
+        _add_well_known(pool)
+        pool.Add(file)
+        return "PROTOBUF", text, GetMessageClass(pool.FindMessageTypeByName(f"situ.{_message_name(struct)}"))
 
-            struct = self._types.event(type)
-            assert struct is not None, "what was decoded has a type"
-            file = protobuf_file(struct)
-            text = base64.b64encode(file.SerializeToString(deterministic=True)).decode()
-            id = self._registry.register(f"{self._topic}-{type}", "PROTOBUF", text)
-            pool = DescriptorPool()
-            _add_well_known(pool)
-            pool.Add(file)
-            found = pool.FindMessageTypeByName(f"situ.{_message_name(struct)}")
-            self._messages[type] = id, GetMessageClass(found)
-        return self._messages[type]
-
-    def _unwritten(self, reason: str) -> SituError:
-        reason = " ".join(reason.split()).rstrip(".")[:200]
-        return SituError(EVENT_NOT_WRITTEN(topic=self._topic, format=_FORMAT, reason=reason))
+    def encode(self, by: Any, value: Any) -> bytes:
+        message = by()
+        _fill(message, value)
+        # The first message of the file is meant.
+        return b"\0" + message.SerializeToString(deterministic=True)  # type: ignore[no-any-return]
 
 
 def _fill(message: Any, value: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A schema registry over HTTP, as Confluent's speaks it: schemas by id, and ids of schemas of ours.
+"""A schema registry over HTTP, as Confluent's speaks it: schemas by id, ids of schemas of ours, and values by these.
 
 A value begins with a zero byte and the id of its schema in four. A schema of an id never changes, so it is asked for
 once; what a topic's producers change to has another id, which is asked for when the first record has it.
@@ -7,14 +7,18 @@ once; what a topic's producers change to has another id, which is asked for when
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import httpx
 import msgspec
 
-from situ.lang.catalogue import RECORD_NO_EVENT, SCHEMA_REGISTRY_AWAY
+from situ.lang.catalogue import EVENT_NOT_WRITTEN, RECORD_NO_EVENT, SCHEMA_REGISTRY_AWAY
 from situ.lang.problems import SituError
+from situ.lang.types.lookup import EventData
+from situ.lang.types.model import Struct
+from situ.lang.types.table import Types
 
 _MAGIC = 0
 _PATIENCE = 10.0
@@ -115,3 +119,50 @@ def split_value(topic: str, value: bytes) -> tuple[int, bytes]:
 
 def join_value(id: int, content: bytes) -> bytes:
     return bytes([_MAGIC]) + id.to_bytes(4, "big") + content
+
+
+class SchemaWriter:
+    """Data of events → values of a topic, by the schema of their type; in which form, subclasses say."""
+
+    format: str
+
+    def __init__(self, registry: SchemaRegistry, topic: str, types: Types, read: Callable[[bytes], Any]) -> None:
+        self._registry = registry
+        self._topic = topic
+        self._types = types
+        self._data = EventData(types)
+        self._read = read
+        self._schemas: dict[str, tuple[int, Any]] = {}
+
+    def define(self, struct: Struct) -> tuple[str, str, Any]:
+        """The kind of schema, its text, and what values of this type are encoded by."""
+        raise NotImplementedError
+
+    def encode(self, by: Any, value: Any) -> bytes:
+        """What comes behind the id of the schema."""
+        raise NotImplementedError
+
+    def __call__(self, type: str, data: bytes) -> bytes:
+        decoded = self._data.decode(type, self._read(data))
+        if decoded.problems:
+            raise self._unwritten(decoded.problems[0].message)
+        try:
+            id, by = self._schema(type)
+            content = self.encode(by, decoded.value)
+        except SituError:
+            raise
+        except Exception as error:  # noqa: BLE001 - of this event, and of no other
+            raise self._unwritten(f"{error.__class__.__name__}: {error}") from None
+        return join_value(id, content)
+
+    def _schema(self, type: str) -> tuple[int, Any]:
+        if type not in self._schemas:
+            struct = self._types.event(type)
+            assert struct is not None, "what was decoded has a type"
+            kind, text, by = self.define(struct)
+            self._schemas[type] = self._registry.register(f"{self._topic}-{type}", kind, text), by
+        return self._schemas[type]
+
+    def _unwritten(self, reason: str) -> SituError:
+        reason = " ".join(reason.split()).rstrip(".")[:200]
+        return SituError(EVENT_NOT_WRITTEN(topic=self._topic, format=self.format, reason=reason))
