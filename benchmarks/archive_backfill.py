@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 
 from benchmarks.bench import Bench
 from benchmarks.harness import Scenario, Taken, Variant, Verdict
-from benchmarks.situation_events import Building
+from benchmarks.situation_events import ONTOLOGY, Building
 
 if TYPE_CHECKING:
     from situ.model import Deployment
@@ -53,18 +53,7 @@ actions
 """
 _FILES = {
     "types/t.yaml": "events:\n  Sighting: {who: string, at: Point m}\n",
-    "ontology.yaml": """\
-concepts:
-  person: {id: string, status: string, position: Point m}
-  room: {id: string, security: string, area: Box m}
-relationships:
-  inside: {between: [person.position, room.area], function: inside}
-  within:
-    between: [person.position, person.position]
-    function: within
-    parameter: {name: distance, unit: m}
-    symmetric: true
-""",
+    "ontology.yaml": ONTOLOGY,
     "sources/s.yaml": """\
 pull:
   persons: {csv: people.csv, columns: {id: string, status: string}, concept: person, key: id}

@@ -23,7 +23,7 @@ from situ.policies.ontology.model import ConceptAttribute
 from situ.policies.plan import Leaf, PolicyPlan, plan_policy
 
 SECOND = 1_000_000
-_ONTOLOGY = """
+ONTOLOGY = """
 concepts:
   person: {id: string, status: string, position: Point m}
   room: {id: string, security: string, area: Box m}
@@ -53,9 +53,7 @@ _GROUP, _ROOM, _LONELY = 3, 20, 200
 
 def domain() -> Domain:
     problems = Problems()
-    ontology = load_ontology(
-        [parse_yaml(_ONTOLOGY, "ontology.yaml")], Types(types={}, events=frozenset()), {}, problems
-    )
+    ontology = load_ontology([parse_yaml(ONTOLOGY, "ontology.yaml")], Types(types={}, events=frozenset()), {}, problems)
     problems.raise_errors()
     types = Types(types={}, events=frozenset())
     return Domain(
