@@ -650,7 +650,6 @@ class EdgeDetection:
             meeting,
             known,
             failures,
-            self._clock(),
             before,
         )
         self._mistakes.take(failures)

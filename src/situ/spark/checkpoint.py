@@ -47,7 +47,7 @@ def owner_of(settings: Settings, checkpoints: StateFolder) -> CheckpointOwner:
 class Offset(StoredForm, frozen=True, kw_only=True):
     """The end of a batch: ``seq`` is the last message of the log in it."""
 
-    OMITTED = ("buckets", "spread")
+    OMITTED = ("buckets", "settled", "spread")
 
     seq: int = 0
     version: int = 0
@@ -66,6 +66,9 @@ class Offset(StoredForm, frozen=True, kw_only=True):
     buckets: int = 0
     """Of detection: into how many buckets what policies remember at the end of the batch is divided; 0: as many as
     the first run had."""
+    settled: int = 0
+    """Of detection: what came in before this message of the ingress stream is in the root log up to ``seq``, or never
+    will be; 0: not known."""
 
     @property
     def mark(self) -> int:

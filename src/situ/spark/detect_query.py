@@ -12,6 +12,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -23,6 +24,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from situ.bus.address import Address
+from situ.bus.interface import StoreAck
 from situ.bus.sync_bus import shared_bus
 from situ.contexts.model import ROOT
 from situ.event.failures import FailureLog, StageFailure, failed_by
@@ -68,9 +70,6 @@ from situ.storage.state_folder import StateFolder
 _log = logging.getLogger("situ.spark")
 _audit = logging.getLogger("situ.audit")
 QUERY = DETECT
-_EXPECTED = 1_000_000
-"""Microseconds for which an event of a policy is expected: the clock of batches waits for what is on its way, so what
-has not come by then is a dead letter."""
 STEPS = ("offset", "detect", "divide", "divided", "publish", "progress", "done")
 """What a batch does, in this order; to divide what policies remember anew is seldom necessary."""
 
@@ -302,7 +301,7 @@ class SparkDetection:
         divides = start is not None and self._buckets_at(start) != buckets
         before, progress, told, kept = self._begun(start, end, plan, former)
         begun = self._filled(start, end, plan, progress)
-        progress = begun.progress.given_up(end.clock - _EXPECTED)
+        progress = begun.progress.given_up(start.settled) if start is not None else begun.progress
         told += begun.told
         watermarks = progress.watermarks(plan.detecting, end.clock)
         self._on_step("detect")
@@ -501,20 +500,20 @@ class SparkDetection:
             plan.meeting,
             known,
             failures,
-            end.clock,
             before,
         )
         tally.take_published(published)
         for each in published:
             if each.released:
                 _audit.info("%s", each.audit)
-        stores = [bus.store(raw_message(names, each, end.clock)) for each in published]
+        said = [bus.store(raw_message(names, each, end.clock)) for each in published]
+        stores = list[Future[StoreAck]]()
         for pos, policies in late.items():
             if (row := rows.get(pos)) is not None:
                 stores.append(bus.store(pack_late(names, row, stamped_line(row, encode_row(row)), policies)))
         for store in stores:
             store.result()
-        return progress
+        return progress.stored_at(max((each.result().seq for each in said), default=0), begun.progress)
 
     def _refuse(self, failed: Mapping[int, StageFailure], plan: Plan, end: Offset) -> Mapping[str, int]:
         """What no policy, or not each, could work on is a dead letter; how many there are, by code."""

@@ -288,6 +288,8 @@ class DetectReader(DataSourceStreamReader):
             # Spark begins no batch whose offset is that of the one before, and states are stored by message and clock.
             clock=max(now, begin.clock + 1),
             tables=tables,
+            # The clock says nothing of this: messages of policies may stand behind later ones.
+            settled=taken + 1 if last >= (ends[-1] if ends else state.last) else begin.settled,
         )
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:

@@ -156,3 +156,24 @@ def test_a_batch_has_no_more_events_than_it_may(tmp_path: Path) -> None:
                     taken = sizes[first:last]
                     assert sum(taken) <= most or len(taken) == 1, (most, first, last)
                     assert last == len(sizes) or sum(taken) + sizes[last] > most, "no smaller than it has to be"
+
+
+def test_what_came_in_is_settled_when_a_batch_has_all_that_the_log_has_of_it(tmp_path: Path) -> None:
+    """It is told by places, not by times: a message may have an earlier time than those that came in before it."""
+    with zone(tmp_path, **guarded()) as at:
+        reader = reader_of(at, tmp_path)
+        came = [see(at, number) for number in range(30)]
+        ends = BatchEnds(open_folder(tmp_path / "events"))
+        for each in came[:20]:
+            log(at, each)
+        ends.add(20)
+        take(tmp_path, came[19].seq)
+        some = next_of(reader, Offset(), most=10)
+        assert (some.seq, some.settled) == (20, came[20].seq), "a batch of events is taken whole"
+        for each in came[20:]:
+            log(at, each)
+        assert next_of(reader, some).settled == some.settled, "the query of events is not done with the rest"
+        ends.add(30)
+        after = next_of(reader, some)
+        assert (after.seq, after.settled) == (30, came[20].seq), "it is not said to be done"
+        reader.stop()

@@ -92,7 +92,7 @@ def test_a_reader_goes_no_further_than_what_has_come_of_its_feeder(tmp_path: Pat
     chain, clock = detecting(tmp_path), START + 91 * SECOND
     progress = progressed(chain, first=START + 60 * SECOND, second=START + 10 * SECOND)
     assert progress.watermarks(chain, clock)["second"] == START + 60 * SECOND
-    marks = (PublicationMark(1, 5, START + 20 * SECOND, clock), PublicationMark(1, 7, START + 40 * SECOND, clock + 1))
+    marks = (PublicationMark(1, 5, START + 20 * SECOND, 11), PublicationMark(1, 7, START + 40 * SECOND, 12))
     waiting = replace(progress, marks={"first": marks})
     assert waiting.watermarks(chain, clock)["second"] == START + 20 * SECOND
     assert waiting.waits_for(chain, chain.watches["second"], clock) == "policy first"
@@ -100,9 +100,25 @@ def test_a_reader_goes_no_further_than_what_has_come_of_its_feeder(tmp_path: Pat
     assert waiting.arrived({"first": (1, 6)}).watermarks(chain, clock)["second"] == START + 40 * SECOND
     assert waiting.arrived({"first": (1, 7)}).marks == {}
     assert waiting.arrived({"first": (2, 1)}).marks == {}, "another incarnation is a later one"
-    assert waiting.given_up(clock + 1).marks == {"first": marks[1:]}
+    assert waiting.given_up(11) is waiting, "what came in before message 11 says nothing of it"
+    assert waiting.given_up(12).marks == {"first": marks[1:]}
+    assert progress.given_up(12) is progress
     assert DetectionProgress.from_json(waiting.as_json()) == waiting
     assert progress.changed(waiting.changes(progress)) == waiting
+    stored = waiting.as_json()
+    stored["marks"] = {name: [[*mark[:3], clock] for mark in each] for name, each in stored.pop("published").items()}
+    before = DetectionProgress.from_json(stored)
+    assert [mark.ingress for mark in before.marks["first"]] == [0, 0], "a clock is no place in the ingress stream"
+
+
+def test_a_mark_says_where_what_it_is_of_came_in_at_the_latest(tmp_path: Path) -> None:
+    chain = detecting(tmp_path)
+    before = progressed(chain, first=START + 60 * SECOND)
+    once = before.marked(["first"], chain.feeders, before).stored_at(5, before)
+    assert [mark.ingress for mark in once.marks["first"]] == [5]
+    twice = replace(once, numbers={"first": 9}).marked(["first"], chain.feeders, once).stored_at(8, once)
+    assert [mark.ingress for mark in twice.marks["first"]] == [5, 8]
+    assert [mark.number for mark in twice.given_up(6).marks["first"]] == [9]
 
 
 def test_one_that_is_gone_is_waited_for_until_its_last_words_have_come(tmp_path: Path) -> None:
@@ -110,7 +126,7 @@ def test_one_that_is_gone_is_waited_for_until_its_last_words_have_come(tmp_path:
     chain = detecting(tmp_path / "all")
     before = progressed(chain, first=START + 60 * SECOND, second=START + 10 * SECOND)
     said = {"*hot": SourceTimes(START, START, START, START)}
-    last = {"first": (PublicationMark(1, 7, START + 60 * SECOND, clock),)}
+    last = {"first": (PublicationMark(1, 7, START + 60 * SECOND),)}
     folder = project(tmp_path / "rest")
     (folder / "policies" / "first.dpl").unlink()
     checked = check_folder(folder)

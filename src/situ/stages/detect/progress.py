@@ -62,15 +62,16 @@ class PolicyProgress:
 
 
 class PublicationMark(NamedTuple):
-    """What a policy has published and others read: up to which of its events, how far it had decided before, and when.
+    """What a policy has published and others read: up to which of its events, and how far it had decided before.
 
-    ``level`` None: it had decided nothing.
+    ``level`` None: it had decided nothing. ``ingress`` is the last message of the ingress stream that it came in with;
+    0 where it went into the root log right away.
     """
 
     incarnation: int
     number: int
     level: int | None
-    clock: int
+    ingress: int = 0
 
 
 Arrived = Mapping[str, tuple[int, int]]
@@ -141,14 +142,23 @@ class DetectionProgress:
         }
         return replace(self, marks={name: marks for name, marks in left.items() if marks})
 
-    def given_up(self, before: int) -> DetectionProgress:
-        """Without waiting for what was published before a time, by a clock that waits for what is on its way."""
-        overdue = {name: [mark for mark in marks if mark.clock < before] for name, marks in self.marks.items()}
+    def given_up(self, settled: int) -> DetectionProgress:
+        """Without waiting for what came in before this message of the ingress stream, all of which has been seen as far
+        as it is in the root log: what was not among it became dead letters."""
+        overdue = {name: [mark for mark in marks if mark.ingress < settled] for name, marks in self.marks.items()}
         return self.arrived({name: marks[-1][:2] for name, marks in overdue.items() if marks})
 
-    def marked(
-        self, names: Iterable[str], feeders: Collection[str], clock: int, before: DetectionProgress
-    ) -> DetectionProgress:
+    def stored_at(self, ingress: int, before: DetectionProgress) -> DetectionProgress:
+        """With where in the ingress stream all that was published since ``before`` is at the latest."""
+        marks = {
+            name: tuple(
+                mark if mark in before.marks.get(name, ()) else mark._replace(ingress=ingress) for mark in marks
+            )
+            for name, marks in self.marks.items()
+        }
+        return replace(self, marks=marks) if marks != self.marks else self
+
+    def marked(self, names: Iterable[str], feeders: Collection[str], before: DetectionProgress) -> DetectionProgress:
         """With a mark for each of these policies that has published something others read.
 
         ``before`` is what was before the last step, or before another deployment: it knows those that are gone.
@@ -158,7 +168,7 @@ class DetectionProgress:
             if name in feeders:
                 kept, former = self.policies.get(name), before.policies.get(name)
                 level = kept.before if kept is not None else former.reached if former is not None else None
-                mark = PublicationMark(self.incarnation, self.numbers[name], level, clock)
+                mark = PublicationMark(self.incarnation, self.numbers[name], level)
                 marks[name] = (*marks.get(name, ()), mark)
         return replace(self, marks=marks) if marks != self.marks else self
 
@@ -300,7 +310,7 @@ class DetectionProgress:
                 name: {**_about(kept), "open": open_as_json(kept.open)} for name, kept in sorted(self.policies.items())
             },
             "numbers": dict(sorted(self.numbers.items())),
-            "marks": _marks_as_json(self.marks),
+            "published": _marks_as_json(self.marks),
         }
 
     @classmethod
@@ -335,7 +345,7 @@ class DetectionProgress:
             },
             "gone": sorted(former.policies.keys() - self.policies.keys()),
             "numbers": {name: n for name, n in sorted(self.numbers.items()) if former.numbers.get(name) != n},
-            "marks": _marks_as_json(self.marks),
+            "published": _marks_as_json(self.marks),
         }
 
     def changed(self, stored: Mapping[str, Any]) -> DetectionProgress:
@@ -397,7 +407,10 @@ def _marks_as_json(marks: Mapping[str, tuple[PublicationMark, ...]]) -> dict[str
 
 
 def _marks_from_json(stored: Mapping[str, Any]) -> dict[str, tuple[PublicationMark, ...]]:
-    return {name: tuple(PublicationMark(*mark) for mark in marks) for name, marks in stored.get("marks", {}).items()}
+    """What was stored before marks said where they are has a time instead, which says nothing of that."""
+    found = {name: [PublicationMark(*mark) for mark in marks] for name, marks in stored.get("published", {}).items()}
+    found |= {name: [PublicationMark(*mark[:3]) for mark in marks] for name, marks in stored.get("marks", {}).items()}
+    return {name: tuple(marks) for name, marks in found.items()}
 
 
 def _altered(

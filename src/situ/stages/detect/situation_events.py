@@ -207,7 +207,6 @@ def situation_messages(
     meeting: SituationMeet | None = None,
     known: Iterable[SituationTransition] = (),
     failures: list[StageFailure] | None = None,
-    clock: int = 0,
     before: DetectionProgress | None = None,
 ) -> tuple[DetectionProgress, list[PolicyMessage]]:
     """The messages that tell these transitions, and what actions come to.
@@ -216,8 +215,7 @@ def situation_messages(
     ``past`` are the ids of transitions from before a policy came: no action is done for them. Where there are scopes,
     ``meeting`` knows who may see all that; ``known`` are transitions that were told before, and count for it. What
     cannot be told in a way that nobody foresaw is put to ``failures``, and all else is told. ``before`` is what was
-    before another deployment, which knows how far those had decided that are gone; the ``clock`` says when it is
-    published.
+    before another deployment, which knows how far those had decided that are gone.
     """
     parts = None
     if meeting is not None:
@@ -253,7 +251,7 @@ def situation_messages(
     for name, found in parts.of.items() if parts is not None else ():
         progress = progress.with_parts(name, found)
     feeders = now.feeders if former is None else now.feeders | former.feeders
-    return progress.marked((each.policy for each in messages), feeders, clock, before or progress), messages
+    return progress.marked((each.policy for each in messages), feeders, before or progress), messages
 
 
 class _Parts:
