@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.bench import Bench
+from benchmarks.harness import Taken
 from benchmarks.processor import processor_seconds
 from benchmarks.zones import Ingress
 from situ.spark.checkpoint import read_offset
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 SKIPPED = 2
+CPU = "µs of processor time an event"
 _WITHIN = 300.0
 Write = Callable[["DataFrame", int], None]
 
@@ -53,15 +55,15 @@ class Marks:
         (_, start, first), (_, end, last) = self._measured
         return (end - start) / (last - first)
 
+    def taken(self, per_message: int) -> Taken:
+        """Events a second, and their processor time, which says more where the machine does other things beside."""
+        cpu = self.processor_seconds_a_message / per_message * 1e6
+        return Taken(value=self.messages_a_second * per_message, figures={CPU: cpu})
+
     @property
     def _measured(self) -> tuple[tuple[float, float, int], tuple[float, float, int]]:
         assert len(self._ends) > self._skipped, f"{len(self._ends)} batches are too few to measure"
         return self._ends[self._skipped - 1], self._ends[-1]
-
-
-def drain_by_engine(bench: Bench, ingress: Ingress) -> float:
-    """Messages a second that the engine takes, with all it does with them."""
-    return take_by_engine(bench, ingress).messages_a_second
 
 
 def take_by_engine(bench: Bench, ingress: Ingress, *, folder: Path = Path()) -> Marks:
@@ -82,11 +84,6 @@ def take_by_engine(bench: Bench, ingress: Ingress, *, folder: Path = Path()) -> 
     finally:
         engine.stop()
     return marks
-
-
-def drain_by_query(bench: Bench, ingress: Ingress, *, content: str, write: Write) -> float:
-    """Messages a second that a query takes which reads the same source, in the same batches, and does this to them."""
-    return take_by_query(bench, ingress, content=content, write=write).messages_a_second
 
 
 def take_by_query(bench: Bench, ingress: Ingress, *, content: str, write: Write, folder: Path = Path()) -> Marks:

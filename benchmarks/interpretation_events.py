@@ -86,6 +86,14 @@ def producer(form: Form, *, context: str = "carrier") -> str:
     )
 
 
+def renamed(form: Form, context: str, event: str, maps: str) -> str:
+    """A context that calls the event otherwise and has all its values as root has them: only texts are written anew."""
+    types = _types(form, f"{event}Part", event, length="m", weight="kg", address="Place")
+    own = "  Place: {name: string, specifics: string}\n"
+    head, _, rest = types.partition("types:\n")
+    return f"version: 1\ncontext: {context}\ntypes:\n{own}{rest or head}maps: [{maps}]\n"
+
+
 def _address(event: str, form: Form) -> str:
     return f"{event}.address" if form.shape == "flat" else f"{event}.below.below.below.below.address"
 
@@ -104,15 +112,25 @@ def consumer(form: Form, number: int) -> str:
     )
 
 
-def files(form: Form, *, contexts: int = 1, clients: str = "", situ: str = "") -> dict[str, str]:
-    """A project: the carrier's context and so many of consumers; ``clients`` are who sends in which terms."""
+def files(form: Form, *, contexts: int = 1, clients: str = "", situ: str = "", convert: bool = True) -> dict[str, str]:
+    """A project: the carrier's context and so many of consumers; ``clients`` are who sends in which terms.
+
+    Not ``convert``: these contexts differ from root in names alone.
+    """
     found = {
         "situ.yaml": f"version: 1\nname: bench\n{situ}",
         "types/all.yaml": root_types(form),
-        "contexts/carrier.yaml": producer(form),
+        "contexts/carrier.yaml": producer(form)
+        if convert
+        else renamed(form, "carrier", "Load", "in: Load -> Shipment"),
         "clients/all.yaml": f"version: 1\nclients:\n{clients}",
     }
-    return found | {f"contexts/desk{number}.yaml": consumer(form, number) for number in range(contexts)}
+    return found | {
+        f"contexts/desk{number}.yaml": consumer(form, number)
+        if convert
+        else renamed(form, f"desk{number}", "Delivery", "out: Shipment -> Delivery")
+        for number in range(contexts)
+    }
 
 
 def subscriptions(consumers: int, contexts: int, *, mediated: bool) -> list[Subscription]:
@@ -133,34 +151,46 @@ def subscriptions(consumers: int, contexts: int, *, mediated: bool) -> list[Subs
 # ── events ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def body(form: Form, client: str, *, mediated: bool, number: int = PER_MESSAGE, seed: int = 7) -> bytes:
-    """A message of a client: in its own terms, or the same already in those of root."""
-    return join_lines(_events(form, client, mediated, number, random.Random(seed)))
+def body(
+    form: Form,
+    client: str,
+    *,
+    mediated: bool,
+    type: str = "",
+    prefix: str = "S",
+    number: int = PER_MESSAGE,
+    seed: int = 7,
+) -> bytes:
+    """A message of a client: in its own terms, or the same already in those of root, maybe as another ``type``."""
+    type = type or ("Load" if mediated else "Shipment")
+    return join_lines(_events(form, client, mediated, type, prefix, number, random.Random(seed)))
 
 
-def _events(form: Form, client: str, mediated: bool, number: int, dice: random.Random) -> Iterator[bytes]:
+def _events(
+    form: Form, client: str, mediated: bool, type: str, prefix: str, number: int, dice: random.Random
+) -> Iterator[bytes]:
     for each in range(number):
         event = {
             "specversion": "1.0",
             "id": f"{dice.randrange(16**8):08x}-{each}",
             "source": client,
-            "type": "Load" if mediated else "Shipment",
+            "type": type,
             "time": "2026-11-15T10:00:00.000000Z",
             "situad": f"{client}/loads",
-            "data": data(form, dice, mediated=mediated),
+            "data": data(form, dice, mediated=mediated, prefix=prefix),
         }
         yield json.dumps(event, separators=(",", ":")).encode()
 
 
-def data(form: Form, dice: random.Random, *, mediated: bool) -> dict[str, object]:
-    """What one event says."""
+def data(form: Form, dice: random.Random, *, mediated: bool, prefix: str = "S") -> dict[str, object]:
+    """What one event says; filters may ask for the ``prefix`` of its id."""
     name, specifics = (
         f"N-{dice.randrange(1000)}",
         f"street=Main {dice.randrange(99)};zip={dice.randrange(10_000, 99_999)}",
     )
     distance, weight = round(dice.uniform(5, 5000), 2), round(dice.uniform(1, 900), 2)
     values: dict[str, object] = {
-        "id": f"S-{dice.randrange(100_000)}",
+        "id": f"{prefix}-{dice.randrange(100_000)}",
         "at": "2026-11-15T09:59:58.250000Z",
         "distance": distance,
         "weight": weight,

@@ -60,19 +60,19 @@ def _ingress(bench: Bench, name: str) -> Ingress:
 
 
 def _variants(bench: Bench) -> list[Variant]:
-    from benchmarks.draining import drain_by_engine
+    from benchmarks.draining import Marks, take_by_engine
 
     def work(name: str) -> Callable[[], Taken]:
         ingress = _ingress(bench, name)
 
-        def drain() -> float:
-            return drain_by_engine(bench, ingress)
+        def take() -> Marks:
+            return take_by_engine(bench, ingress)
 
         def thinned() -> Taken:
             ingress.fill()
-            return Taken(value=drain() * PER_MESSAGE)
+            return take().taken(PER_MESSAGE)
 
-        return thinned if name == THINNED else drained(ingress, drain, 2)
+        return thinned if name == THINNED else drained(ingress, take, 2)
 
     return [Variant(name=name, work=work(name)) for name in _NAMES[:: bench.some(1, 3)]]
 

@@ -49,11 +49,11 @@ def _messages(per_message: int, different: int, event: Callable[[str, int], byte
 
 
 def _drain(bench: Bench, ingress: Ingress, per_message: int) -> Callable[[], Taken]:
-    from benchmarks.draining import drain_by_engine
+    from benchmarks.draining import take_by_engine
 
     def work() -> Taken:
         ingress.fill()
-        rate = drain_by_engine(bench, ingress) * per_message
+        rate = take_by_engine(bench, ingress).messages_a_second * per_message
         return Taken(value=rate, figures={"MB/s": rate * ingress.size / ingress.events / 1e6})
 
     return work

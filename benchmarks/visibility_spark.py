@@ -55,11 +55,11 @@ def _ingress(bench: Bench, name: str) -> Ingress:
 
 
 def _variants(bench: Bench) -> list[Variant]:
-    from benchmarks.draining import drain_by_engine
+    from benchmarks.draining import take_by_engine
 
     def work(name: str) -> Callable[[], Taken]:
         ingress = _ingress(bench, name)
-        return drained(ingress, lambda: drain_by_engine(bench, ingress), CONSUMERS)
+        return drained(ingress, lambda: take_by_engine(bench, ingress), CONSUMERS)
 
     return [
         Variant(name=name, work=work(name))

@@ -1,4 +1,8 @@
-"""Rows of the source as columns, decoded and checked by the stage: what the pipeline's first stage costs on Spark."""
+"""What benchmarks map over the rows of the source instead of all stages.
+
+`decoding` is the pipeline's first stage alone: rows as columns, decoded and checked. `copying` stores the bytes of the
+messages as they came: the least that anything costs which passes from the bus to the bus through Spark.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,11 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from situ.bus.address import Address
+from situ.event.message import COUNT, ID, Message
 from situ.event.row import Row
+from situ.event.subjects import BusNames
 from situ.spark import frames
+from situ.spark.dispatch import publish
 from situ.spark.partitions import decode
 from situ.spark.plans import load_plan
 
@@ -26,6 +33,7 @@ COLUMNS = pa.schema(
         ("data", pa.binary()),
     ]
 )
+STORED = pa.schema([("stored", pa.int64())])
 
 
 def decoding(address: Address, version: int) -> frames.Mapped:
@@ -37,5 +45,21 @@ def decoding(address: Address, version: int) -> frames.Mapped:
             good = [row for row in rows if isinstance(row, Row)]
             columns = [pa.array([getattr(row, each.name) for row in good], each.type) for each in COLUMNS]
             yield pa.RecordBatch.from_arrays(columns, schema=COLUMNS)
+
+    return run
+
+
+def copying(address: Address) -> frames.Mapped:
+    """What Spark maps over the rows: each message is stored in the root log, under an id of its own."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        subject = BusNames(address.zone).root("r1", "_")
+        messages = (
+            Message(
+                subject=subject, headers={COUNT: each.headers[COUNT], ID: f"copy+{each.headers[ID]}"}, body=each.body
+            )
+            for each in frames.messages_of(batches)
+        )
+        yield pa.RecordBatch.from_pydict({"stored": [publish(address, messages).stored]}, schema=STORED)
 
     return run
