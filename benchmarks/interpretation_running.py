@@ -12,6 +12,7 @@ from typing import Any
 
 from benchmarks.bench import Bench
 from benchmarks.clients import paced
+from benchmarks.edge import latencies
 from benchmarks.harness import Plot, Scenario, Taken, Variant, Verdict
 from benchmarks.interpretation import BEFORE
 from benchmarks.running import Client, Pipe, exchange, percentile, situ_run
@@ -20,6 +21,7 @@ CONTENT, MEDIATED = "content-based", "mediated"
 EDGE, SPARK = "edge", "Spark"
 TURNS = 40
 RATE = 1_000
+LATENCY_RATE = 2_000
 TYPES = """
 version: 1
 types:
@@ -53,13 +55,12 @@ functions:
 ADDRESS = "N-17/street=Main 3;zip=30834"
 
 
-def _files(*, mediated: bool, situ: str = "") -> dict[str, str]:
-    """A project; who sends and who gets is in a context, or all are in root."""
-    contexts = ("carrier", "desk") if mediated else ("root", "root")
+def _files(*, situ: str = "") -> dict[str, str]:
+    """A project with trucks and desks in contexts of theirs; all other clients are in root."""
     clients = "".join(
         f"  {name}-{turn}: {{context: {context}}}\n"
         for turn in range(TURNS)
-        for name, context in zip(("truck", "desk"), contexts, strict=True)
+        for name, context in (("truck", "carrier"), ("desk", "desk"))
     )
     return {
         "situ.yaml": f"version: 1\nname: bench\n{situ}",
@@ -137,8 +138,9 @@ def subscribe(pipe: Pipe, *, folder: str, client: str, mediated: bool, count: in
 
 def _pair(folder: Path, turn: int, *, mediated: bool, count: int, rate: float) -> tuple[Client, Client]:
     common: dict[str, Any] = {"folder": str(folder), "mediated": mediated, "count": count}
-    receiver = Client(subscribe, client=f"desk-{turn}", **common)
-    return receiver, Client(publish, client=f"truck-{turn}", rate=rate, **common)
+    to, by = ("desk", "truck") if mediated else ("shop", "van")
+    receiver = Client(subscribe, client=f"{to}-{turn}", **common)
+    return receiver, Client(publish, client=f"{by}-{turn}", rate=rate, **common)
 
 
 # ── throughput ──
@@ -147,26 +149,56 @@ def _pair(folder: Path, turn: int, *, mediated: bool, count: int, rate: float) -
 def _throughput_variants(bench: Bench) -> list[Variant]:
     count = bench.some(100_000, 500)
 
-    def exchanged(folder: Path, *, mediated: bool) -> Callable[[], Taken]:
-        turns = iter(range(TURNS))
+    folder, turns = bench.folder("edge"), iter(range(TURNS))
+    bench.open(situ_run(folder, _files(), engine="edge"))
 
+    def exchanged(*, mediated: bool) -> Callable[[], Taken]:
         def work() -> Taken:
             received, sent = exchange(*_pair(folder, next(turns), mediated=mediated, count=count, rate=0.0))
             return Taken(value=count / (received["end"] - sent["begin"]))
 
         return work
 
-    variants = []
-    for name in (CONTENT, MEDIATED):
-        folder = bench.folder("edge")
-        bench.open(situ_run(folder, _files(mediated=name == MEDIATED), engine="edge"))
-        variants.append(Variant(name=name, work=exchanged(folder, mediated=name == MEDIATED)))
-    return variants
+    return [Variant(name=name, work=exchanged(mediated=name == MEDIATED)) for name in (CONTENT, MEDIATED)]
 
 
 def _throughput_verdicts(medians: dict[str, float]) -> list[Verdict]:
     ratio = medians[MEDIATED] / medians[CONTENT]
     return [Verdict(what="edge, mediated against content-based", value=ratio, goal="≥ 0.95", met=ratio >= 0.95)]
+
+
+# ── latency on Spark ──
+
+
+def _latency_variants(bench: Bench) -> list[Variant]:
+    seconds = bench.some(30, 1)
+    count = seconds * LATENCY_RATE
+    # To start Spark takes longer than all the rest of a quick run.
+    engine = "edge" if bench.quick else "spark"
+    folder = bench.folder(engine)
+    bench.open(situ_run(folder, _files(), engine=engine))
+    turns = iter(range(TURNS))
+
+    def exchanged(*, mediated: bool) -> Callable[[], Taken]:
+        def work() -> Taken:
+            pair = _pair(folder, next(turns), mediated=mediated, count=count, rate=LATENCY_RATE)
+            received, _ = exchange(*pair)
+            return latencies([(at - sent) / 1e6 for at, sent in received["arrivals"]])
+
+        return work
+
+    if not bench.quick:
+        exchanged(mediated=True)()  # Java compiles what is used most
+    return [Variant(name=name, work=exchanged(mediated=name == MEDIATED)) for name in (CONTENT, MEDIATED)]
+
+
+def _latency_verdicts(medians: dict[str, float]) -> list[Verdict]:
+    verdicts = []
+    for figure, key in (("p50", ": p50"), ("p99", "")):
+        ratio = medians[MEDIATED + key] / medians[CONTENT + key]
+        what = f"Spark at {LATENCY_RATE:,} events/s, {figure}, mediated against content-based"
+        verdicts.append(Verdict(what=what, value=ratio, goal="≤ 1.05", met=ratio <= 1.05))
+    return verdicts
 
 
 # ── change ──
@@ -177,7 +209,7 @@ def _change_variants(bench: Bench) -> list[Variant]:
     engines = ((EDGE, "edge"), (SPARK, "spark"))
     for name, engine in engines[:1] if bench.quick else engines:  # to start Spark takes longer than all the rest
         folder = bench.folder(engine)
-        bench.open(situ_run(folder, _files(mediated=True), engine=engine))
+        bench.open(situ_run(folder, _files(), engine=engine))
         variants.append(Variant(name=name, work=_changed(bench, folder)))
     return variants
 
@@ -273,6 +305,19 @@ SCENARIOS = [
         judge=_throughput_verdicts,
         repetitions=5,
         warm=False,
+    ),
+    Scenario(
+        name="interpretation-latency",
+        title="Latency of interpretation on Spark",
+        unit="ms (p99)",
+        about=f"`situ run` on Spark with the settings it has by default; {LATENCY_RATE:,} events/s for 30 seconds, "
+        "from the call that publishes to the callback of a durable subscription with a filter. *Mediated* and "
+        "*content-based* as above, in turns in one run.",
+        variants=_latency_variants,
+        judge=_latency_verdicts,
+        repetitions=5,
+        warm=False,
+        plot=Plot(x="% of the events", y="ms", curves=True, log_x=False),
     ),
     Scenario(
         name="interpretation-change",
