@@ -57,9 +57,7 @@ class Loop:
         self.late += [
             f"{row.client} {row.id} for {', '.join(found.late[row.pos])}" for row in rows if row.pos in found.late
         ]
-        self.progress, published = situation_messages(
-            found.told, self.detecting, None, self.progress, {}, INSTANCES, clock=clock
-        )
+        self.progress, published = situation_messages(found.told, self.detecting, None, self.progress, {}, INSTANCES)
         self.on_their_way += [(message, clock) for message in published]
         for message in published:
             self.told += [told_of(message.policy, each) for each in published_in(message.body)]
