@@ -45,7 +45,7 @@ settings.load_profile(PROFILE)
 
 # Tests start Java often and keep it busy for seconds only: what the second compiler would gain, it never earns back.
 # Without that one Java reserves 48 MB for compiled code, which the expressions of all tests of Spark do not fit into.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m")
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC")
 
 # A shell that starts tests in the background has them ignore Ctrl-C, and so would all runs that tests end by it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
