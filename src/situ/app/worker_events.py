@@ -21,7 +21,7 @@ import psutil
 from situ.app.engines import Engine
 from situ.cpu_time import CpuClock
 from situ.event.message import join_lines
-from situ.lang.types.table import WORKER
+from situ.lang.types.table import WORKER, WORKER_PUBLISHER
 from situ.policies.actions.action_events import ActionEvent, line_of
 from situ.registry.run_metrics import ExecutorLoad, RunMetrics
 from situ.stages.detect.situation_events import PolicyMessage
@@ -29,8 +29,6 @@ from situ.stages.detect.situation_events import PolicyMessage
 if TYPE_CHECKING:
     from situ.spark.frames import WorkerSample
 
-PUBLISHER = "situ-workers"
-"""Who says it: a name that no client of a project should have."""
 CPU_IMPRECISION = 0.05
 """A share of the cores; of the other values as much of themselves."""
 _FEW = 20
@@ -146,7 +144,7 @@ class WorkerPublisher:
         lines = [_line(load, number, now) for number, load in enumerate(due, first)]
         await self.engine.say(
             PolicyMessage(
-                policy=PUBLISHER,
+                policy=WORKER_PUBLISHER,
                 incarnation=self._incarnation,
                 first=first,
                 count=len(lines),
@@ -190,4 +188,4 @@ class WorkerPublisher:
 
 
 def _line(load: WorkerLoad, number: int, now: int) -> bytes:
-    return line_of(PUBLISHER, now, ActionEvent(type=WORKER.name, id=f"{number}", data=msgspec.json.encode(load)))
+    return line_of(WORKER_PUBLISHER, now, ActionEvent(type=WORKER.name, id=f"{number}", data=msgspec.json.encode(load)))

@@ -4,5 +4,6 @@
 makes tables of messages of the log, and the messages again. `archiver` follows the log of a run; `history` reads what
 the bus no longer has. Who detects over an archive is `situ.spark.history`.
 
-Front door: `format.open_archive`, `format.Archive`, `archiver.Archiver`, `history.ArchivedBus`.
+Front door: `format.open_archive`, `format.no_such_format`, `format.Archive`, `archiver.Archiver`,
+`history.ArchivedBus`.
 """

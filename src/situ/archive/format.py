@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
-import pyarrow as pa
 
 from situ.lang.catalogue import NO_ARCHIVE_FORMAT
-from situ.lang.problems import Location, SituError, nearest
+from situ.lang.problems import Location, Problem, SituError, nearest
 from situ.settings import Settings
 from situ.storage.state_folder import StateFolder, open_folder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 GROUP = "situ.archives"
 PARQUET = "parquet"
@@ -113,15 +115,18 @@ def open_archive(place: str | StateFolder, format: str = PARQUET, base: Path = P
         from situ.archive.parquet import ParquetArchive
 
         return ParquetArchive(folder)
-    found = _others()
-    if format not in found.names:
-        known = sorted({PARQUET, *found.names})
-        shown = ", ".join(f"`{each}`" for each in known)
-        problem = NO_ARCHIVE_FORMAT(
-            Location(file="situ.yaml"), name=format, nearest=nearest(format, known), known=shown
-        )
+    if (problem := no_such_format(format, Location(file="situ.yaml"))) is not None:
         raise SituError(problem)
-    return cast("Archive", found[format].load()(folder))
+    return cast("Archive", _others()[format].load()(folder))
+
+
+def no_such_format(format: str, place: Location) -> Problem | None:
+    """N174 if no installed package has the format; nothing is loaded for that."""
+    if format == PARQUET or format in (others := _others().names):
+        return None
+    known = sorted({PARQUET, *others})
+    shown = ", ".join(f"`{each}`" for each in known)
+    return NO_ARCHIVE_FORMAT(place, name=format, nearest=nearest(format, known), known=shown)
 
 
 def archive_of(settings: Settings, base: Path, *, patience: float | None = None) -> Archive | None:

@@ -15,6 +15,7 @@ import msgspec
 
 from situ.lang.catalogue import BAD_NAME, DECLARED_TWICE, NAME_OF_POLICY, NOBODY_PROVIDES
 from situ.lang.problems import Location, Problem, Problems, SituError
+from situ.lang.types.table import WORKER_PUBLISHER
 from situ.policies.check.domain import Domain
 from situ.policies.check.policy import check_policy
 from situ.policies.language.print import print_policy
@@ -169,10 +170,13 @@ def _policy(each: PolicyFile, domain: Domain, problems: Problems) -> Policy | No
 
 
 def _is_named(name: str, place: Location, problems: Problems) -> bool:
-    if NAME.fullmatch(name):
+    if NAME.fullmatch(name) and name != WORKER_PUBLISHER:
         return True
     remedy = "Use letters, digits and `-`, at most 64; a policy is called as it says, or as its file is."
-    reason = "it has other characters" if len(name) <= 64 else "it is too long"
+    if name == WORKER_PUBLISHER:
+        reason = "Situ publishes events of workers under this name"
+    else:
+        reason = "it has other characters" if len(name) <= 64 else "it is too long"
     problems.add(BAD_NAME(place, name=name or " ", what="a policy", reason=reason, remedy=remedy))
     return False
 

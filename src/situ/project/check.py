@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from situ.archive.format import no_such_format
 from situ.contexts.check import check_contexts
 from situ.contexts.declarations import declare_contexts, is_root
 from situ.contexts.load import define_contexts, root_declarations
@@ -89,6 +90,7 @@ def check_folder(
     problems = Problems(folder.problems)
     deployment = _deployment(folder, problems)
     problems.extend(_in_the_clear(folder.of("situ"), deployment.settings))
+    problems.extend(_not_archived(folder.of("situ"), deployment.settings))
     problems.extend(_outside(path, deployment.settings, deployment.sources.values(), environment))
     problems.extend(_not_there(path, deployment.sources.values(), environment))
     return CheckedProject(
@@ -212,6 +214,14 @@ def _is_here(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
+
+
+def _not_archived(documents: tuple[Document, ...], settings: Settings) -> Iterator[Problem]:
+    """An archive in a form that nothing here can write."""
+    log = documents[0].root.get("log") if documents and isinstance(documents[0].root, Written) else None
+    written = log.get("archive_format") if isinstance(log, Written) else None
+    if written is not None and (problem := no_such_format(settings.log.archive_format, written.location)) is not None:
+        yield problem
 
 
 def _outside(

@@ -28,7 +28,7 @@ from situ.lang.records import replace
 from situ.lang.tags import NO_TAGS, TagSet, WrittenTags, read_tags
 from situ.lang.types.lookup import Suggestions, not_declared
 from situ.lang.types.model import ListOf, Struct, Type, supertypes
-from situ.lang.types.table import RESERVED_EVENTS, Types
+from situ.lang.types.table import RESERVED_EVENTS, WORKER_PUBLISHER, Types
 from situ.routing.delivery_groups import FilterRewriter
 from situ.routing.filter import check_filter
 from situ.routing.load_topics import read_source, read_target
@@ -172,10 +172,13 @@ class _ClientLoader(msgspec.Struct):
         return context
 
     def _name(self, key: ScalarNode, what: str) -> bool:
-        if NAME.fullmatch(key.text):
+        if NAME.fullmatch(key.text) and key.text != WORKER_PUBLISHER:
             return True
-        reason = "it has other characters" if len(key.text) <= 64 else "it is too long"
-        remedy = "Use letters, digits and `-`, at most 64: names become subjects of the bus."
+        if key.text == WORKER_PUBLISHER:
+            reason, remedy = "Situ publishes events of workers under this name", "Give it another name."
+        else:
+            reason = "it has other characters" if len(key.text) <= 64 else "it is too long"
+            remedy = "Use letters, digits and `-`, at most 64: names become subjects of the bus."
         shown = key.text or " "
         self.read.problems.add(BAD_NAME(key.location, name=shown, what=what, reason=reason, remedy=remedy))
         return False

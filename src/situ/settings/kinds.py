@@ -82,7 +82,7 @@ def integer_or_auto(least: int, most: int) -> Kind[int]:
     def read(node: Node, read: Reader) -> int | None:
         if isinstance(node, ScalarNode) and node.text == "auto":
             return AUTO
-        return read.integer(node, least=least, most=most)
+        return read.integer(node, least=least, most=most, instead="`auto`")
 
     number = {"type": "integer", "minimum": least, "maximum": most}
     return Kind(read, lambda value: value or "auto", {"anyOf": [{"enum": ["auto"]}, number]})
@@ -184,6 +184,29 @@ def text(pattern: str, examples: Collection[str]) -> Kind[Text]:
         return None
 
     return Kind(read, lambda value: value.written, {"type": "string", "examples": list(examples)})
+
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+SCHEMES = ("file", "s3a", "s3", "hdfs", "viewfs", "gs", "gcs", "abfs", "abfss")
+"""Of the URIs that `situ.storage` and Spark both know."""
+
+
+def folder(examples: Collection[str], *, empty: bool = False) -> Kind[Text]:
+    """A folder of this machine, or a URI of one that others reach, too; ``empty``: or none."""
+    form = text(r"(?s).*" if empty else r"(?s).+", examples)
+
+    def read(node: Node, read: Reader) -> Text | None:
+        found = form.read(node, read)
+        # What is in the environment may be another one where the project runs.
+        scheme = _SCHEME.match(found.value) if found is not None and found.written == found.value else None
+        if scheme is None or scheme[1] in SCHEMES:
+            return found
+        known = tuple(f"{each}://" for each in SCHEMES)
+        problem = NOT_A_CHOICE(node.location, found=f"`{scheme[0]}`", nearest=nearest(scheme[0], known), choices=known)
+        read.problems.add(problem)
+        return None
+
+    return Kind(read, form.write, form.schema)
 
 
 def _read_conf(node: Node, read: Reader) -> tuple[tuple[str, Text], ...] | None:

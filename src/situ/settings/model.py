@@ -75,7 +75,7 @@ class Spark:
         "most events in one batch; of messages that many wait for, about so many, and one message at least",
     )
     checkpoints: Text = _setting(
-        of_kind.text(r"(?s).+", (".situ/checkpoints", "file:///shared/plant", "s3a://bucket/plant")),
+        of_kind.folder((".situ/checkpoints", "file:///shared/plant", "s3a://bucket/plant")),
         plain(".situ/checkpoints"),
         "where the checkpoints are: a folder, or a URI that all machines of a cluster reach",
     )
@@ -102,7 +102,7 @@ class Log:
     size: int = _setting(of_kind.size(1), 10 * 1024**3, "how much of them is kept")
     dead: Dead = _group(Dead, "what is kept of dead letters")
     archive: Text = _later(
-        of_kind.text(r"(?s).*", ("archive", "file:///shared/plant/archive", "s3a://bucket/plant")),
+        of_kind.folder(("archive", "file:///shared/plant/archive", "s3a://bucket/plant"), empty=True),
         plain(""),
         "where events are archived for good: a folder, or a URI; empty: they are not",
     )

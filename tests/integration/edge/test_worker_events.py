@@ -7,8 +7,9 @@ import os
 import socket
 from pathlib import Path
 
-from situ.app.worker_events import PUBLISHER, WorkerPublisher
+from situ.app.worker_events import WorkerPublisher
 from situ.lang.records import replace
+from situ.lang.types.table import WORKER_PUBLISHER
 from situ.registry.run_metrics import RunMetrics
 from tests.edge_zone import edge_zone, take
 
@@ -48,7 +49,7 @@ def test_subscriptions_and_policies_see_how_busy_a_worker_is(tmp_path: Path) -> 
             assert await publisher.tell(replace(figures, waiting=5000)) == 1
             first, second = await take(desk.events("situ.worker", durable="busy"), 2)
             me = f"{socket.gethostname()}/{os.getpid()}"
-            assert (first.source, first.data["worker"], first.data["lag"]) == (PUBLISHER, me, 0)
+            assert (first.source, first.data["worker"], first.data["lag"]) == (WORKER_PUBLISHER, me, 0)
             assert (second.data["lag"], second.data["imprecision"]) == (5000, 0.05)
             (opened,) = await take(desk.events("situ.situation", durable="told"), 1)
             assert {each["alias"]: each["id"] for each in opened.data["bindings"]} == {"W": me, "L": "high"}

@@ -250,6 +250,34 @@ def test_a_bus_on_another_host_without_tls_is_warned_of(tmp_path: Path, bus: str
     assert all(str(each.location) == "situ.yaml:2:1" for each in warned)
 
 
+def test_an_archive_in_a_form_that_nothing_can_write_is_refused(tmp_path: Path) -> None:
+    checked = check(tmp_path, {"situ.yaml": "name: plant\nlog: {archive: kept, archive_format: parket}\n"})
+    (problem,) = checked.problems
+    assert (problem.code.code, str(problem.location)) == ("N174", "situ.yaml:2:38")
+    assert problem.values["nearest"] == ("parquet",)
+
+
+def test_situs_own_publisher_is_no_name_for_a_client_or_a_policy(tmp_path: Path) -> None:
+    files = {
+        "situ.yaml": "name: plant\n",
+        "clients/all.yaml": "clients: {situ-workers: }\n",
+        "types/all.yaml": "events: {Seen: {who: string, badge: string}}\n",
+        "ontology.yaml": "concepts: {person: {id: string, badge: string}}\n",
+        "sources/all.yaml": "push: {seen: {event: Seen, concept: person, id: who, attribute: badge, value: badge}}\n",
+        "policies/own.dpl": """policy situ-workers
+            window 1 s
+            concepts
+              person P
+            conditions
+              P.badge = 'x'
+            actions
+              log 'x'
+        """,
+    }
+    found = {(each.code.code, str(each.location)) for each in check(tmp_path, files).problems if each.is_error}
+    assert found >= {("INT110", "clients/all.yaml:1:11"), ("INT110", "policies/own.dpl:1:1")}
+
+
 def test_sources_outside_of_the_project_are_warned_of_unless_allowed(tmp_path: Path) -> None:
     project, shared = tmp_path / "plant", tmp_path / "shared"
     shared.mkdir()

@@ -158,6 +158,8 @@ def test_every_form_of_the_bus(written: str, bus: BusSettings) -> None:
         ("name: p\nspark: {max_events: 0}", ["2:21 P105"]),
         ("name: p\nspark: {max_events: 1.5}", ["2:21 P105"]),
         ("name: p\nspark: {checkpoints: ''}", ["2:22 P119"]),
+        ("name: p\nspark: {checkpoints: s4://bucket}", ["2:22 P119"]),
+        ("name: p\nlog: {archive: s3q://bucket/plant}", ["2:16 P119"]),
         ("name: p\nspark: {conf: [a]}", ["2:15 P105"]),
         ("name: p\nspark: {conf: {sql.x: 1}}", ["2:16 INT110"]),
         ("name: p\nspark: {conf: {spark.x: [1]}}", ["2:25 P105"]),
@@ -301,3 +303,16 @@ def test_the_same_setting_in_other_words_is_the_same() -> None:
 def test_what_was_never_written_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match="settings:1"):
         settings_from_json(value)
+
+
+def test_a_number_or_auto_says_so() -> None:
+    _, (problem,) = load("name: p\nspark: {buckets: many}")
+    assert "a whole number from 1 to 1024 or `auto`" in str(problem)
+
+
+def test_folders_are_paths_or_uris_of_known_stores() -> None:
+    known = ("a/b", "/a", "file:///a", "s3a://b/c", "hdfs://h:1/a", "abfss://a@b/c", "x:y")
+    assert [good(f"name: p\nlog: {{archive: '{each}'}}").log.archive.value for each in known] == list(known)
+    _, (problem,) = load("name: p\nspark: {checkpoints: s4://bucket}")
+    assert "`s4://` is not possible here" in str(problem)
+    assert problem.values["nearest"][0] == "s3://"

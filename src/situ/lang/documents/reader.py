@@ -205,11 +205,14 @@ class Reader:
         scalar = self.scalar(node)
         return scalar.text if scalar else None
 
-    def integer(self, node: Node, *, least: int | None = None, most: int | None = None) -> int | None:
+    def integer(
+        self, node: Node, *, least: int | None = None, most: int | None = None, instead: str = ""
+    ) -> int | None:
+        """``instead``: what else the caller would have taken."""
         value = node.value if isinstance(node, ScalarNode) else None
         if isinstance(value, int) and not isinstance(value, bool) and _within(value, least, most):
             return value
-        self._no_number(node, "a whole number" + _range(least, most))
+        self._no_number(node, "a whole number" + _range(least, most) + (f" or {instead}" if instead else ""))
         return None
 
     def number(self, node: Node, *, least: float | None = None, most: float | None = None) -> float | None:

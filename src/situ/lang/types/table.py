@@ -192,6 +192,9 @@ WORKER = Struct(
 buckets of policies. Until the next event of a worker no value is off by more than ``imprecision``: of the share as it
 stands, of the others as a part of their value."""
 
+WORKER_PUBLISHER = "situ-workers"
+"""Who publishes events of workers: a name that no client and no policy may have."""
+
 RESERVED_EVENTS: Mapping[str, Struct] = MappingProxyType(
     {
         each.name: each
