@@ -204,6 +204,19 @@ def figures(at: Deployed, engine: str) -> dict[str, Any]:
     return found
 
 
+def at_rest(at: Deployed, engine: str) -> tuple[dict[str, Any], list[Row]]:
+    """What a run has counted, and the log, when nothing is under way: for longer than two batches both stay as they are."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        before, known = figures(at, engine), at.root()
+        time.sleep(2.5 + 2 * before.get("batch", 0.0))
+        now = figures(at, engine)
+        rests = not now["waiting"] and not (now.get("size") or {}).get("behind")
+        if rests and now["types"] == before["types"] and len(at.root()) == len(known):
+            return now, known
+        assert time.monotonic() < deadline, f"it does not come to rest: {now}"
+
+
 def check_counts(at: Deployed, world: World, engine: str, before: dict[str, Any], known: Sequence[Row]) -> None:
     """What a run has counted since then is what the log has got since then; and what is open is."""
     places = {(row.client, row.incarnation, row.seq) for row in known}
@@ -244,8 +257,7 @@ def flow(at: Deployed, order: Sequence[Turn], last: str, *, seed: int, count: in
         at.start("--engine", last)
         at.ready()
         wait_for(lambda: programs[0].done, "all sightings are stored")
-        wait_until_told(at, world, Meaning(told=(), acted=()))
-        before, known = figures(at, last), at.root()
+        before, known = at_rest(at, last)
         programs.append(publish(at, "t", world.coda, rate))
         wait_for(lambda: programs[1].done, "the last sightings are stored")
         wait_until_told(at, world, world.meant)
