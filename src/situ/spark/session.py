@@ -229,6 +229,20 @@ class _Stopped(Exception):
     """Ends the query at a batch that has not done anything yet."""
 
 
+class _Interrupted(Exception):
+    """What a stop raises in a batch, by the name and the word by which Spark knows it.
+
+    Spark searches the text behind that name by an expression that goes a call deeper for each letter. All that Java
+    says of an interrupt can be too much for its stack: then the end of the query is a StackOverflowError in the log.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("An error occurred while calling sleep: java.lang.InterruptedException")
+
+
+_Interrupted.__module__, _Interrupted.__qualname__ = Py4JJavaError.__module__, Py4JJavaError.__qualname__
+
+
 class Query:
     """One query; ``begin`` starts it, or lets it go on where it was.
 
@@ -374,7 +388,10 @@ def _await_interrupt() -> None:
     """
     context = SparkContext._active_spark_context
     if context is not None and context._jvm is not None:
-        context._jvm.java.lang.Thread.sleep(_STOP_WITHIN * 1000)
+        try:
+            context._jvm.java.lang.Thread.sleep(_STOP_WITHIN * 1000)
+        except Py4JJavaError:
+            raise _Interrupted from None
 
 
 def _reason(error: Exception) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -43,6 +45,33 @@ def test_a_query_is_started_again_when_a_process_of_spark_was_slow(spark: SparkS
         assert not query.wait(0.1)
     query.stop()
     assert query.wait(0), "and it ends when it is stopped"
+
+
+def test_a_stop_in_a_batch_is_told_in_few_words(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark knows a stop by the text of what is raised, and takes a part of its stack for each letter of it."""
+    begun, said = threading.Event(), list[str]()
+
+    def batch(frame: DataFrame, number: int) -> None:
+        begun.set()
+        while not query._stopping.is_set():
+            time.sleep(0.01)
+        try:
+            query.begin_batch(number)
+        except Exception as error:
+            said.append("".join(traceback.format_exception(error)))
+            raise
+
+    query = Query(lambda: _begin(spark, tmp_path, batch))
+    query.start()
+    assert begun.wait(60)
+    query.stop()
+    assert query.wait(0)
+    assert query._query is not None
+    assert query._query.exception() is None, "it was stopped, and has not failed"
+    (text,) = said
+    told = text[text.index("py4j.protocol.Py4JJavaError: An error occurred while calling") :]
+    assert "java.lang.InterruptedException" in told
+    assert len(told) < 200
 
 
 def test_what_nobody_foresaw_is_told_once_and_the_batch_repeated(
