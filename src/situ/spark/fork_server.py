@@ -139,6 +139,8 @@ def _call(address: str, arguments: list[str]) -> int:
     """Have the server fork, and wait for the end of the fork. Without a server this becomes Python itself."""
     import signal
 
+    # Who ends this process before it knows its fork would leave the fork behind: the signal waits until then.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     with socket.socket(socket.AF_UNIX) as server:
         pid = b""
         if arguments[:1] == ["-m"]:
@@ -150,9 +152,11 @@ def _call(address: str, arguments: list[str]) -> int:
                 pid = server.recv(8)
             except OSError:
                 pass
+        if pid:
+            signal.signal(signal.SIGTERM, lambda number, _: os.kill(int.from_bytes(pid), number))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
         if not pid:
             os.execv(sys.executable, [sys.executable, *arguments])
-        signal.signal(signal.SIGTERM, lambda number, _: os.kill(int.from_bytes(pid), number))
         return 0 if server.recv(1) else 1
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from typing import Any
 import pyspark
 import pytest
 
+from situ.spark import fork_server
 from situ.spark.fork_server import forking_python
 from tests.project_files import read_deployment
 
@@ -164,6 +166,28 @@ def test_what_ends_the_caller_ends_the_fork(launcher: Path, modules: Path) -> No
         process.send_signal(signal.SIGTERM)
         assert process.wait(120) == 1
     assert ended(fork)
+
+
+def test_what_ends_the_caller_before_it_knows_its_fork_ends_the_fork(tmp_path: Path) -> None:
+    """Here the server is the test, which takes its time to say what it forked."""
+    with (
+        socket.socket(socket.AF_UNIX) as listener,
+        subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"]) as fork,
+    ):
+        listener.bind(address := str(tmp_path / "socket"))
+        listener.listen()
+        with subprocess.Popen([sys.executable, fork_server.__file__, address, "-m", "waits"]) as caller:
+            server, _ = listener.accept()
+            with server:
+                while server.recv(65_536):  # all that it asks
+                    pass
+                caller.send_signal(signal.SIGTERM)
+                server.sendall(fork.pid.to_bytes(8))
+                try:
+                    assert fork.wait(10) == -signal.SIGTERM
+                finally:
+                    fork.kill()
+            assert caller.wait(120) == 1
 
 
 def test_a_fork_that_ends_is_not_waited_for_because_of_its_own_forks(launcher: Path, modules: Path) -> None:
