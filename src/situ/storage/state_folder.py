@@ -20,10 +20,11 @@ import time
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
+
+import msgspec
 
 from situ.lang.catalogue import CHECKPOINT_DAMAGED, STATE_STORE_AWAY
 from situ.lang.problems import Location, SituError
@@ -353,8 +354,7 @@ def _open(scheme: str, root: str, patience: float) -> StateFiles:
 # Folders.
 
 
-@dataclass(frozen=True, slots=True)
-class StateFolder:
+class StateFolder(msgspec.Struct, frozen=True):
     """A folder by its location: an absolute path of this machine, or a URI. Hashable, picklable, cheap to make."""
 
     location: str
