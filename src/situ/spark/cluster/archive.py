@@ -17,6 +17,7 @@ import sysconfig
 import tarfile
 from collections.abc import Collection, Iterable, Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, packages_distributions
+from importlib.util import cache_from_source
 from io import BytesIO
 from pathlib import Path
 
@@ -131,7 +132,7 @@ def _write(tar: tarfile.TarFile, distributions: dict[str, Distribution]) -> None
     _write_python(tar)
     packages = f"lib/python{_VERSION}/site-packages"
     for file in _sources():
-        tar.add(file, f"{packages}/{file.relative_to(_HOME)}", recursive=False)
+        _add(tar, file, f"{packages}/{file.relative_to(_HOME)}")
     for name, each in distributions.items():
         for record in each.files or ():
             text = str(record)
@@ -140,7 +141,7 @@ def _write(tar: tarfile.TarFile, distributions: dict[str, Distribution]) -> None
                 continue
             place = Path(str(record.locate()))
             if place.is_file():
-                tar.add(place.resolve(), f"{packages}/{text}", recursive=False)
+                _add(tar, place.resolve(), f"{packages}/{text}")
 
 
 def _write_python(tar: tarfile.TarFile) -> None:
@@ -160,10 +161,18 @@ def _write_python(tar: tarfile.TarFile) -> None:
         if "site-packages" in text or "dist-packages" in text or text.startswith("config-") or _is_left_out(text):
             continue
         if file.is_file():
-            tar.add(file.resolve(), f"lib/python{_VERSION}/{text}", recursive=False)
+            _add(tar, file.resolve(), f"lib/python{_VERSION}/{text}")
     launcher = tarfile.TarInfo("bin/python")
     launcher.mode, launcher.size = 0o755, len(_LAUNCHER.encode())
     tar.addfile(launcher, BytesIO(_LAUNCHER.encode()))
+
+
+def _add(tar: tarfile.TarFile, file: Path, name: str) -> None:
+    """A file; with a module what Python compiled of it here, which each executor would compile again, for seconds."""
+    tar.add(file, name, recursive=False)
+    if name.endswith(".py") and (compiled := Path(cache_from_source(str(file)))).is_file():
+        folder, _, _ = name.rpartition("/")
+        tar.add(compiled, f"{folder}/__pycache__/{compiled.name}", recursive=False)
 
 
 def _is_left_out(text: str) -> bool:
