@@ -119,7 +119,7 @@ def frame_of(spark: SparkSession, events: Sequence[GivenEvent]) -> DataFrame:
 # ── batches ───────────────────────────────────────────────────────────────────────────────────────
 
 
-@cases(30, 300)
+@cases(20, 300)
 def test_a_batch_finds_what_is_meant(spark: SparkSession, tmp_path: Path, cases: int) -> None:
     """Generated walks an hour apart, in any order. Some events come late; a batch knows them all."""
     building = guarded(spark, tmp_path)
@@ -313,7 +313,7 @@ def engine_finds(
     return sorted_rows(situation_table(told, detecting).to_pylist()), late
 
 
-@cases(5, 40)
+@cases(3, 40)
 def test_a_stream_tells_what_engines_tell(spark: SparkSession, tmp_path: Path, cases: int) -> None:
     """The same portions, late events and all; stopped in the middle, it goes on from its checkpoint."""
     building = guarded(spark, tmp_path / "project")

@@ -66,7 +66,7 @@ def generated(spark: SparkSession, count: int, start: int = 0) -> list[Converted
     return found[:count]
 
 
-@cases(16, 300)
+@cases(8, 300)
 def test_generated_contexts(spark: SparkSession, tmp_path: Path, cases: int) -> None:
     found = generated(spark, cases)
     assert judge(spark, found) == cases * EVENTS
