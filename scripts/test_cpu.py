@@ -9,25 +9,16 @@ Seconds of CPU are the same on a busy machine, those of the clock are not.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 
 import psutil
 import pytest
 
+from situ.cpu_time import cpu_seconds
+
 
 def total() -> float:
     """What this process, those it waits for and those that still run have used so far."""
-    here = psutil.Process()
-    seconds = _of(here)
-    for each in here.children(recursive=True):
-        with suppress(psutil.Error):
-            seconds += _of(each)
-    return seconds
-
-
-def _of(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system + times.children_user + times.children_system)
+    return cpu_seconds(psutil.Process())
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -1,7 +1,8 @@
-"""The CPU time that a process and all processes below it take, as a share of the cores they may use."""
+"""The CPU time that a process and all processes below it take, in seconds and as a share of the cores they may use."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import psutil
@@ -24,7 +25,7 @@ class CpuClock:
         """The share over the time since the last look, which is as long as ``fresh`` at least."""
         if self._at and now - self._at < fresh:
             return self.share
-        used = _cpu_time(self.process)
+        used = cpu_seconds(self.process)
         if self._at:
             # Less than before is used when a process has ended meanwhile and took its time with it.
             self.share = min(max(used - self._used, 0.0) / ((now - self._at) * max(self.cores, 1)), 1.0)
@@ -32,16 +33,19 @@ class CpuClock:
         return self.share
 
 
-def _cpu_time(process: psutil.Process) -> float:
+def cpu_seconds(process: psutil.Process, leave_out: str = "") -> float:
+    """What a process and all below it have used so far, those included that ended and were waited for.
+
+    Processes that are called ``leave_out`` do not count.
+    """
     total = 0.0
     try:
         every = [process, *process.children(recursive=True)]
     except psutil.Error:
         return 0.0
     for each in every:
-        try:
-            times = each.cpu_times()
-        except psutil.Error:
-            continue  # it has ended meanwhile
-        total += times.user + times.system
+        with suppress(psutil.Error):  # it has ended meanwhile
+            if not leave_out or each.name() != leave_out:
+                times = each.cpu_times()
+                total += times.user + times.system + times.children_user + times.children_system
     return total
