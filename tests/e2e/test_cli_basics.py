@@ -86,6 +86,12 @@ def test_wrong_usage_is_told_on_standard_error_and_ends_with_2(situ: Situ, argum
     assert "--help`" in ran.err
 
 
+@pytest.mark.parametrize("arguments", ["check --project", "explain transform --why", "client add --out"])
+def test_an_option_without_its_value_names_the_help_of_its_command(situ: Situ, arguments: str) -> None:
+    command, _, _ = arguments.partition(" --")
+    assert f"Try `situ {command} --help`." in situ(*arguments.split()).err
+
+
 @pytest.mark.parametrize("command", ["check", "status", "run", "situations", "test", "fmt", "explain types"])
 def test_a_folder_where_none_is_taken_is_told_to_be_named_by_an_option(
     situ: Situ, tmp_path: Path, command: str

@@ -194,7 +194,7 @@ def run(arguments: Sequence[str]) -> Exit:
 
 def _usage(error: typer.TyperException, given: Sequence[str]) -> str:
     context = getattr(error, "ctx", None)
-    command = context.command_path if context is not None else "situ"
+    command = context.command_path if context is not None else " ".join(("situ", *_named(given)))
     misplaced = getattr(error, "option_name", "") in OF_COMMANDS and command.split()[1:] in _GROUPS
     message = error.message if misplaced else error.format_message()
     lines = [f"situ: {message.replace('Value error, ', '')}"]
@@ -203,3 +203,11 @@ def _usage(error: typer.TyperException, given: Sequence[str]) -> str:
     if remedy := remedy_for_usage(error, given):
         lines.append(remedy)
     return "\n".join((*lines, f"Try `{command} --help`."))
+
+
+def _named(given: Sequence[str]) -> Sequence[str]:
+    """The command that is asked for, where the error does not know it."""
+    if not given or given[0] not in COMMANDS:
+        return ()
+    words = 2 if [given[0]] in _GROUPS and len(given) > 1 and not given[1].startswith("-") else 1
+    return given[:words]
