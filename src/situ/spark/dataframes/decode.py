@@ -64,6 +64,7 @@ from situ.spark.dataframes.frame import (
     EventFrame,
     arrow_function,
     column_type,
+    envelope_column,
     failure_text,
     json_text,
     no_column,
@@ -84,6 +85,7 @@ from situ.stages.decode import STAGE, EventDecoder
 from situ.stages.interpret import Interpretation
 
 _DECODED, _ENCODED, _VALUE = "_situ_decoded", "_situ_encoded", "value"
+_AT, _CAME = "_situ_at", "_situ_came"
 _TOGETHER = 500
 """Events that are decoded as one message: those of a batch mostly are alike, and all in order."""
 _ANYBODY = "~"
@@ -120,7 +122,7 @@ def decode_text(
     made = decode(sf.expr(f"CAST({spark_name(value)} AS BINARY)"), sf.expr(received), sf.expr(client))
     whole = without(frame, (name for name in parts if name != value)).select("*", made.alias(_DECODED))
     left = f"* EXCEPT ({_DECODED}{f', {spark_name(value)}' if value in parts else ''})"
-    return kind.put_on(whole.selectExpr(left, *(f"{_DECODED}.{name} AS {name}" for name in parts)))
+    return kind.put_on(whole.selectExpr(left, *(f"{_DECODED}.{name} AS {name}" for name in parts)), sure=True)
 
 
 def _check_text(frame: DataFrame, value: str) -> None:
@@ -270,7 +272,7 @@ def _claimed(row: Row | BadRow, client: str | None, text: bytes) -> Row | BadRow
 
 def encode_frame(frame: DataFrame, kind: EventFrame, terms: ProjectTerms) -> DataFrame:
     """The way back: a column of texts, with the columns of the user but what it replaces."""
-    made = arrow_function(_encoding(terms, kind), pa.string())(sf.col(EVENT), sf.col(DATA))
+    made = arrow_function(_encoding(terms, kind), pa.string())(envelope_column(), sf.col(DATA))
     good = without(frame, [_VALUE]).where(f"{FAILURE} IS NULL AND {DATA} IS NOT NULL")
     left = f"* EXCEPT ({EVENT}, {DATA}, {FAILURE}, {_ENCODED})"
     return good.select("*", made.alias(_ENCODED)).selectExpr(left, f"{_ENCODED} AS {_VALUE}")
@@ -327,12 +329,15 @@ def decode_columns(
         raise SituError(NOT_ON_DATAFRAMES(what="`decode` of columns", reason=reason, remedy=remedy))
     data = plan.put_together(schema, {name: _own(name) for name in attributes})
     envelope = _envelope(schema, kind, given)
+    event = ", ".join(f"{spark_text(name)}, {envelope[name]}" for name in ENVELOPE)
     left = [spark_name(name) for name in schema.names if name not in {*map(_own, attributes), EVENT, DATA, FAILURE}]
     typed = nullable(data, spark_type(column.struct, column.types))
-    made = frame.selectExpr(*left, f"{nullable(envelope, ENVELOPE)} AS {EVENT}", f"{typed} AS {DATA}")
+    # In columns of their own: of the envelope Spark would make all fields, a hash among them, to read one.
+    times = f"{envelope['time']} AS {_AT}", f"{envelope['received']} AS {_CAME}"
+    made = frame.selectExpr(*left, f"named_struct({event}) AS {EVENT}", f"{typed} AS {DATA}", *times)
     ahead = interpretation.ahead.total_seconds()
-    late = f"({EVENT}.time > coalesce({EVENT}.received, current_timestamp()) + make_dt_interval(0, 0, 0, {ahead!r}))"
-    fails = f"coalesce({late} OR {EVENT}.time IS NULL OR {plan.fails(DATA)}, FALSE)"
+    late = f"({_AT} > coalesce({_CAME}, current_timestamp()) + make_dt_interval(0, 0, 0, {ahead!r}))"
+    fails = f"coalesce({late} OR {_AT} IS NULL OR {plan.fails(DATA)}, FALSE)"
     problem = ROW_FAILED(stage=STAGE, target=f"an event of type `{kind.type}`")
     failure = failure_text(
         stage=STAGE,
@@ -343,15 +348,15 @@ def decode_columns(
     )
     checked = made.selectExpr("*", f"CASE WHEN {fails} THEN {failure} END AS {FAILURE}")
     whole = checked.selectExpr(*left, EVENT, f"CASE WHEN {FAILURE} IS NULL THEN {DATA} END AS {DATA}", FAILURE)
-    return kind.put_on(whole)
+    return kind.put_on(whole, sure=True)
 
 
 def _own(attribute: str) -> str:
     return f"_situ_{attribute}"
 
 
-def _envelope(schema: StructType, kind: EventFrame, given: EnvelopeColumns) -> str:
-    """The struct ``event`` of columns that are named, or are called as its fields are."""
+def _envelope(schema: StructType, kind: EventFrame, given: EnvelopeColumns) -> Mapping[str, str]:
+    """The fields of ``event``, of columns that are named, or are called as its fields are."""
     known = {name.casefold() for name in schema.names}
 
     def text(name: str, otherwise: str) -> str:
@@ -381,7 +386,7 @@ def _envelope(schema: StructType, kind: EventFrame, given: EnvelopeColumns) -> s
         "context": spark_text(kind.context),
         "extensions": "CAST(map() AS MAP<STRING, STRING>)",
     }
-    return f"named_struct({', '.join(f'{spark_text(name)}, {parts[name]}' for name in ENVELOPE)})"
+    return {name: f"CAST({text} AS {ENVELOPE[name]})" for name, text in parts.items()}
 
 
 def _hashable(type: DataType) -> bool:

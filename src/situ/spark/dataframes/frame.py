@@ -80,16 +80,20 @@ class EventFrame:
     def as_metadata(self) -> dict[str, Any]:
         return {METADATA: {"type": self.type, "context": self.context}}
 
-    def put_on(self, frame: DataFrame) -> DataFrame:
-        """The DataFrame that says so; the object itself does, too, which can be asked where no query is analysed."""
+    def put_on(self, frame: DataFrame, *, sure: bool = False) -> DataFrame:
+        """The DataFrame that says so; the object itself does, too, which can be asked where no query is analysed.
+
+        ``sure``: every row that did not fail is such an event. Of a DataFrame made of this one nobody knows.
+        """
         # Not `withMetadata`, nor `withColumn` and `drop` elsewhere: over Spark Connect these analyse the query at once.
         data = sf.col(DATA).alias(DATA, metadata=self.as_metadata())
         made = frame.select(sf.expr(OTHERS), sf.col(EVENT), data, sf.col(FAILURE))
         setattr(made, _KNOWN, self)
+        setattr(made, _SURE, sure)
         return made
 
 
-_KNOWN = "_situ_events"
+_KNOWN, _SURE = "_situ_events", "_situ_sure"
 _NO_ANALYSIS = "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION"
 
 
@@ -126,6 +130,11 @@ def event_frame(frame: DataFrame, method: str) -> EventFrame:
         reason = "its column `data` does not say of which type it is"
         raise SituError(NO_EVENT_FRAME(method=method, reason=reason))
     return EventFrame(type=str(known["type"]), context=str(known.get("context", ROOT)))
+
+
+def is_sure(frame: DataFrame) -> bool:
+    """Whether every row that did not fail is what the DataFrame says, so that none need be looked at."""
+    return bool(frame.__dict__.get(_SURE))
 
 
 def column_type(schema: StructType, name: str, wanted: str, remedy: str = "") -> DataType:
@@ -166,6 +175,11 @@ def arrow_function(run: Callable[..., Any], returns: pa.DataType) -> Callable[..
     # The hints of the function say of which kind it is. Spark's types ask for it once more, and Spark then warns of it.
     made = cast("Any", arrow_udf)(run, from_arrow_type(returns))
     return cast("Callable[..., Column]", made.asNondeterministic())
+
+
+def envelope_column() -> Column:
+    """The envelope for a function over Arrow arrays."""
+    return sf.expr(nullable(EVENT, ENVELOPE))
 
 
 def failure_text(*, stage: str, context: str, type: str, problem: Problem, original: str) -> str:

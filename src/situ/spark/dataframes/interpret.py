@@ -44,7 +44,9 @@ from situ.spark.dataframes.frame import (
     OTHERS,
     EventFrame,
     arrow_function,
+    envelope_column,
     failure_text,
+    is_sure,
     json_text,
     nullable,
     read_frame,
@@ -94,7 +96,7 @@ def interpret_frame(frame: DataFrame, step: FrameStep, terms: Callable[[], Proje
     ``terms`` gives what workers need, where Python runs.
     """
     made = _to_columns(frame, step) if step.sql is not None else _over_arrow(frame, step, terms())
-    return step.after.put_on(made)
+    return step.after.put_on(made, sure=True)
 
 
 def _is_of_frame(kind: EventFrame) -> str:
@@ -103,14 +105,20 @@ def _is_of_frame(kind: EventFrame) -> str:
     return f"coalesce({same}, FALSE)"
 
 
-def _guard(step: FrameStep) -> str:
-    """What becomes of rows that failed before, and of those that are of another kind."""
+def _guard(frame: DataFrame, step: FrameStep) -> str:
+    """What becomes of rows that failed before, and of those that are of another kind.
+
+    To look at the kind of a row costs the whole envelope, with an id that is a hash, where nobody else asks for it.
+    """
+    failed = f"WHEN {FAILURE} IS NOT NULL THEN {FAILURE}"
+    if is_sure(frame):
+        return failed
     expected = f"events of type `{step.before.type}` in the terms of `{step.before.context}`"
     problem = FRAME_EVENT_UNFIT(found="an event of another type, or in other terms", expected=expected)
     text = failure_text(
         stage=step.stage, context=f"{EVENT}.context", type=f"{EVENT}.type", problem=problem, original=json_text(DATA)
     )
-    return f"WHEN {FAILURE} IS NOT NULL THEN {FAILURE} WHEN NOT {_is_of_frame(step.before)} THEN {text}"
+    return f"{failed} WHEN NOT {_is_of_frame(step.before)} THEN {text}"
 
 
 def _envelope(step: FrameStep) -> str:
@@ -133,7 +141,7 @@ def _to_columns(frame: DataFrame, step: FrameStep) -> DataFrame:
         original=json_text(DATA),
     )
     fails = f" WHEN {step.sql.fails} THEN {failure}" if step.sql.fails else ""
-    checked = frame.selectExpr(OTHERS, EVENT, DATA, f"CASE {_guard(step)}{fails} END AS {FAILURE}")
+    checked = frame.selectExpr(OTHERS, EVENT, DATA, f"CASE {_guard(frame, step)}{fails} END AS {FAILURE}")
     value = DATA if way.is_identity else nullable(step.sql.value, spark_type(way.target, way.targets))
     return checked.selectExpr(
         OTHERS, f"{_envelope(step)} AS {EVENT}", f"CASE WHEN {FAILURE} IS NULL THEN {value} END AS {DATA}", FAILURE
@@ -145,9 +153,9 @@ def _over_arrow(frame: DataFrame, step: FrameStep, terms: ProjectTerms) -> DataF
     way = step.way
     gives = pa.struct([(DATA, arrow_type(way.target, way.targets)), (FAILURE, worker.FAILURE)])
     convert = arrow_function(_converting(terms, step.before, step.after), gives)
-    checked = frame.selectExpr(OTHERS, EVENT, DATA, f"CASE {_guard(step)} END AS {FAILURE}")
+    checked = frame.selectExpr(OTHERS, EVENT, DATA, f"CASE {_guard(frame, step)} END AS {FAILURE}")
     given = sf.expr(f"CASE WHEN {FAILURE} IS NULL THEN {DATA} END")
-    whole = checked.select("*", convert(sf.col(EVENT), given).alias(_MADE))
+    whole = checked.select("*", convert(envelope_column(), given).alias(_MADE))
     joined = whole.selectExpr(
         _BUT_MADE, EVENT, f"{_MADE}.{DATA} AS {DATA}", f"coalesce({FAILURE}, {_MADE}.{FAILURE}) AS {FAILURE}"
     )
@@ -217,7 +225,7 @@ def dead_letters(frame: DataFrame, terms: ProjectTerms) -> DataFrame:
     """The rows that failed: the columns of the user, the envelope, and a column for each field of the failure."""
     explain = arrow_function(_explaining(terms), worker.ERRORS)
     bad = without(frame, FAILURES).where(f"{FAILURE} IS NOT NULL")
-    bad = bad.select("*", explain(sf.col(EVENT), sf.col(FAILURE)).alias(_MADE))
+    bad = bad.select("*", explain(envelope_column(), sf.col(FAILURE)).alias(_MADE))
     fields = (f"{_MADE} AS errors" if name == "errors" else f"{FAILURE}.{name} AS {name}" for name in FAILURES)
     return bad.selectExpr(_BUT_MADE, EVENT, *fields)
 
