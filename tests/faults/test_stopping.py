@@ -14,6 +14,7 @@ from situ.app.run import RunProcess
 from situ.project.check import check_folder
 from tests.faults.deployed import Deployed, deployed, wait_for
 from tests.faults.traffic import WISHES, Publisher, Recorder, check_seen, kill_all, start_all, wait_ready
+from tests.volume import cases
 
 
 def interrupt(at: Deployed, after: float | None) -> None:
@@ -29,11 +30,13 @@ def interrupt(at: Deployed, after: float | None) -> None:
     assert "Traceback" not in at.shown, f"after {after} s: {at.shown[-2000:]}"
 
 
-def test_the_edge_stops_at_any_moment_of_its_start(tmp_path: Path) -> None:
+@cases(2, 50)
+def test_the_edge_stops_at_any_moment_of_its_start(tmp_path: Path, cases: int) -> None:
     chance = random.Random(5)
     with deployed(tmp_path / "plant", engine="edge", forked=False, start=False) as at:
         # The first moments are the interpreter's own: it loads what is needed to hear a signal.
-        for after in (None, *sorted(chance.uniform(0.5, 2.5) for _ in range(4)), None):
+        moments = [0.5 + 2 * (number + chance.random()) / cases for number in range(cases)]
+        for after in (None, *moments, None):
             interrupt(at, after)
 
 
