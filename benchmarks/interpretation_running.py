@@ -6,7 +6,9 @@ import asyncio
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -136,8 +138,29 @@ def subscribe(pipe: Pipe, *, folder: str, client: str, mediated: bool, count: in
     asyncio.run(work())
 
 
-def _pair(folder: Path, turn: int, *, mediated: bool, count: int, rate: float) -> tuple[Client, Client]:
-    common: dict[str, Any] = {"folder": str(folder), "mediated": mediated, "count": count}
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run of that project, and the numbers that none of its clients has had."""
+
+    folder: Path
+    turns: Iterator[int]
+
+
+def _run(bench: Bench, engine: str) -> _Run:
+    """In a quick run all scenarios have the same: what takes longest is to start it."""
+
+    @contextmanager
+    def opened() -> Iterator[_Run]:
+        folder = bench.lasting_folder(engine)
+        with situ_run(folder, _files(), engine=engine):
+            yield _Run(folder, iter(range(TURNS)))
+
+    return bench.share(("interpretation", engine), opened)
+
+
+def _pair(run: _Run, *, mediated: bool, count: int, rate: float) -> tuple[Client, Client]:
+    turn = next(run.turns)
+    common: dict[str, Any] = {"folder": str(run.folder), "mediated": mediated, "count": count}
     to, by = ("desk", "truck") if mediated else ("shop", "van")
     receiver = Client(subscribe, client=f"{to}-{turn}", **common)
     return receiver, Client(publish, client=f"{by}-{turn}", rate=rate, **common)
@@ -149,12 +172,11 @@ def _pair(folder: Path, turn: int, *, mediated: bool, count: int, rate: float) -
 def _throughput_variants(bench: Bench) -> list[Variant]:
     count = bench.some(100_000, 500)
 
-    folder, turns = bench.folder("edge"), iter(range(TURNS))
-    bench.open(situ_run(folder, _files(), engine="edge"))
+    run = _run(bench, "edge")
 
     def exchanged(*, mediated: bool) -> Callable[[], Taken]:
         def work() -> Taken:
-            received, sent = exchange(*_pair(folder, next(turns), mediated=mediated, count=count, rate=0.0))
+            received, sent = exchange(*_pair(run, mediated=mediated, count=count, rate=0.0))
             return Taken(value=count / (received["end"] - sent["begin"]))
 
         return work
@@ -171,18 +193,13 @@ def _throughput_verdicts(medians: dict[str, float]) -> list[Verdict]:
 
 
 def _latency_variants(bench: Bench) -> list[Variant]:
-    seconds = bench.some(30, 1)
-    count = seconds * LATENCY_RATE
+    count = bench.some(30 * LATENCY_RATE, LATENCY_RATE // 4)
     # To start Spark takes longer than all the rest of a quick run.
-    engine = "edge" if bench.quick else "spark"
-    folder = bench.folder(engine)
-    bench.open(situ_run(folder, _files(), engine=engine))
-    turns = iter(range(TURNS))
+    run = _run(bench, "edge" if bench.quick else "spark")
 
     def exchanged(*, mediated: bool) -> Callable[[], Taken]:
         def work() -> Taken:
-            pair = _pair(folder, next(turns), mediated=mediated, count=count, rate=LATENCY_RATE)
-            received, _ = exchange(*pair)
+            received, _ = exchange(*_pair(run, mediated=mediated, count=count, rate=LATENCY_RATE))
             return latencies([(at - sent) / 1e6 for at, sent in received["arrivals"]])
 
         return work
@@ -208,25 +225,21 @@ def _change_variants(bench: Bench) -> list[Variant]:
     variants = []
     engines = ((EDGE, "edge"), (SPARK, "spark"))
     for name, engine in engines[:1] if bench.quick else engines:  # to start Spark takes longer than all the rest
-        folder = bench.folder(engine)
-        bench.open(situ_run(folder, _files(), engine=engine))
-        variants.append(Variant(name=name, work=_changed(bench, folder)))
+        variants.append(Variant(name=name, work=_changed(bench, _run(bench, engine))))
     return variants
 
 
-def _changed(bench: Bench, folder: Path) -> Callable[[], Taken]:
-    turns = iter(range(TURNS))
+def _changed(bench: Bench, run: _Run) -> Callable[[], Taken]:
     before, after = bench.some(5, 2), bench.some(15, 1)
 
     def work() -> Taken:
-        turn = next(turns)
-        receiver, sender = _pair(folder, turn, mediated=True, count=0, rate=float(bench.some(RATE, 200)))
+        receiver, sender = _pair(run, mediated=True, count=0, rate=float(bench.some(RATE, 200)))
         try:
             receiver.hear()
             sender.hear()
             sender.say()
             time.sleep(before)
-            changed = _change(folder, turn)
+            changed = _change(run.folder, bench.number())
             time.sleep(after)
             sender.say("end")
             receiver.say(sender.hear()["sent"])

@@ -73,7 +73,7 @@ def _shared(bench: Bench) -> Run:
 
 
 def _memory_variants(bench: Bench) -> list[Variant]:
-    rate, seconds = 2_000, bench.some(600, 5)
+    rate, seconds = bench.some(2_000, 200), bench.some(600, 5)
 
     def work() -> Taken:
         curves: dict[str, list[tuple[float, float]]] = {each: [] for each in KINDS.values()}
@@ -102,7 +102,7 @@ def _memory_variants(bench: Bench) -> list[Variant]:
         total = sum(size for name, size in sizes.items() if not name.startswith(HEAP))
         return Taken(value=total, figures={**sizes, **growth}, curves=curves)
 
-    return [Variant(name=f"{rate:,} events/s", work=work)]
+    return [Variant(name=_name(2_000), work=work)]
 
 
 def _heap(log: str, began: float, seconds: float) -> list[tuple[float, float]]:
