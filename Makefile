@@ -21,6 +21,7 @@ run: $(READY) ## show what Situ does, on the example project
 	@scripts/show.sh
 
 test: $(READY) ## all tests but the long ones
+	@$(BIN)/python scripts/compile_tests.py
 	@$(BIN)/pytest -n 3 --tb short --dist loadscope --no-loadscope-reorder --junitxml .pytest_cache/tests.xml
 
 test-changed: $(READY) ## the tests that a change since main can reach
