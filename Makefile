@@ -6,7 +6,7 @@ READY := .venv/.ready
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict # fails for a page that the nav lacks, and for a dead link
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-changed check bench soak docs format lock clean
+.PHONY: help setup run test test-changed check check-types check-others bench soak docs format lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -28,9 +28,14 @@ test-changed: $(READY) ## the tests that a change since main can reach
 	@$(BIN)/python scripts/changed_tests.py
 
 check: $(READY) ## formatting, lint, types, import rules, documentation
+	@$(MAKE) --no-print-directory --jobs 2 check-types check-others
+
+check-types: $(READY) # half of the time of all checks
+	@$(BIN)/mypy
+
+check-others: $(READY)
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
-	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache --no-logo
 	@$(BIN)/python scripts/generate_docs.py --check
 	@$(MKDOCS) --quiet
