@@ -205,7 +205,7 @@ def figures(at: Deployed, engine: str) -> dict[str, Any]:
 
 
 def at_rest(at: Deployed, engine: str) -> tuple[dict[str, Any], list[Row]]:
-    """What a run has counted, and the log, when nothing is under way: for longer than two batches both stay as they are."""
+    """What a run has counted, and the log, when nothing is under way: both stay as they are for over two batches."""
     deadline = time.monotonic() + PATIENCE
     while True:
         before, known = figures(at, engine), at.root()
