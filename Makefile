@@ -30,7 +30,7 @@ test-changed: $(READY) ## the tests that a change since main can reach
 check: $(READY) ## formatting, lint, types, import rules, documentation
 	@$(MAKE) --no-print-directory --jobs 2 check-types check-others
 
-check-types: $(READY) # half of the time of all checks
+check-types: $(READY) # three quarters of the time of all checks
 	@$(BIN)/mypy
 
 check-others: $(READY)
