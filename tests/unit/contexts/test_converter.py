@@ -103,6 +103,25 @@ def test_an_event_that_does_not_change_stays_the_same_bytes() -> None:
     assert made.data(ENVELOPE, data) is data
 
 
+def test_what_was_there_and_is_null_now_is_left_out_of_the_text() -> None:
+    types = "types:\n  T: {a: int, b: string}\nevents:\n  E: {s: string, t: T, of: T, n: int}\n"
+    context = """
+types:
+  U: {a: optional int, b: string}
+events:
+  E: {s: optional string, t: optional T, of: U, n: int}
+maps: [{out: E -> E, attributes: {s: {expr: "CASE WHEN s <> '' THEN s END"}, t: {expr: "CASE WHEN n > 1 THEN t END"}}}]
+rules: [E.of -> less]
+functions:
+  less: {signature: T -> U, expr: "struct(CASE WHEN value.a > 0 THEN value.a END AS a, value.b AS b)"}
+"""
+    made = converter(types, context)
+    text = b'{"s":"","t":{"a":1,"b":"x"},"of":{"a":0,"b":"y"},"n":1}'
+    assert made.text(ENVELOPE, text) == b'{"of":{"b":"y"},"n":1}'
+    kept = b'{"s":"z","t":{"a":1,"b":"x"},"of":{"a":2,"b":"y"},"n":2}'
+    assert made.text(ENVELOPE, kept) == kept
+
+
 def test_values_that_are_copied_and_used_are_written_canonically() -> None:
     types = 'events:\n  E: {at: timestamp, list: "[timestamp]", n: optional int}\n'
     context = """

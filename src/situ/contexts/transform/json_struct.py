@@ -425,7 +425,8 @@ class PatchPlan(SourceUsage):
             return msgspec.Raw
         names = self.names(need)
         made = self._objects[id(need)].made
-        kept = {name for name, _ in made.fields} if made is not None else set(names)
+        # What was there and is null now is left out: a field without a default would be written as null.
+        kept = {name for name, part in made.fields if not part.nullable} if made is not None else set(names)
         fields: list[tuple[str, Any, Any]] = []
         for name, field_name in names.items():
             below = need.below.get(name)
