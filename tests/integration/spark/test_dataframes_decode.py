@@ -315,15 +315,15 @@ def test_a_session_of_another_time_zone_is_refused(spark: SparkSession, tmp_path
     assert project(other, tmp_path).deployment.types.event("Other") is not None
 
 
-def test_lookups_run_over_arrow_and_say_what_is_missing(spark: SparkSession) -> None:
-    """Of the example: faces and cameras are looked up in tables, which go to the workers with the function."""
+def test_lookups_say_what_is_missing(spark: SparkSession) -> None:
+    """Of the example: faces and cameras are looked up in tables."""
     from situ.spark import Project
 
     plant = Project(spark, EXAMPLE)
     seen = {"camera": "camera-1", "face": "face-c86da", "polar": {"r": 10.0, "theta": 5.0}}
     rows = [(event(data, type="FaceSeen", source="camera-1"),) for data in (seen, {**seen, "camera": "camera-9"})]
     cameras = plant.decode(spark.createDataFrame(rows, "value string"), "FaceSeen", context="cameras")
-    assert [step.form for step in plant.steps(cameras)] == ["arrow"]
+    assert [step.form for step in plant.steps(cameras)] == ["catalyst"]
     root = plant.interpret(cameras)
     assert [step.form for step in plant.steps(root, to="us")] == ["catalyst"]
     good, bad = sorted(root.collect(), key=lambda row: row["failure"] is not None)

@@ -7,10 +7,13 @@ makes of a transformation one whose result has the columns of the target type, e
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal as OneOf
 
 from situ.contexts.function_bodies import DATA
+from situ.contexts.model import MissingValue, TableLookup
+from situ.contexts.transform.function_calls import ExternalValue
 from situ.contexts.transform.transformation import Transformation
 from situ.lang.expr.checker.coerce import NOTHING_THERE, nothing_there
 from situ.lang.expr.emit.spark import Reader, SparkExpression, emit_spark, read_column
@@ -30,30 +33,111 @@ from situ.lang.expr.tree import (
     Node,
     Read,
     rebuild,
+    walk,
 )
 from situ.lang.problems import SituError
 from situ.lang.records import replace
 from situ.lang.types.json_codec import TYPE_KEY
 from situ.lang.types.layout import Column, columns
-from situ.lang.types.model import BOOLEAN, STRING, Attribute, ListOf, Struct, Type, is_subtype, plain
+from situ.lang.types.model import (
+    BOOLEAN,
+    DATE,
+    INT,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    Attribute,
+    ListOf,
+    Struct,
+    Type,
+    is_subtype,
+    plain,
+)
 from situ.lang.types.table import Types
 
 
 def in_columns(transformation: Transformation) -> Node:
     """The expression over a column ``data`` of the source's layout that gives a struct of the target's."""
-    made = _ColumnBuilder(types=transformation.types, targets=transformation.targets)
-    made.variables[DATA] = transformation.source
-    return made.written(transformation.node, transformation.target)
+    return _builder(transformation).written(transformation.node, transformation.target)
 
 
 def spark_expression(transformation: Transformation, reader: Reader) -> SparkExpression | None:
-    """The transformation as Spark SQL; None if it needs more than the event, or is more than Spark can take."""
-    if transformation.externals:
+    """The transformation as Spark SQL; None if it needs more than the event, or is more than Spark can take.
+
+    Rows that it looks up are read from columns of :func:`spark_joins`.
+    """
+    if spark_joins(transformation, reader) is None:
         return None
     try:
         return emit_spark(in_columns(transformation), reader)
     except SituError:
         return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableJoin:
+    """A row that a transformation looks up, as a join: a column named ``variable`` with the row, null where there is
+    none."""
+
+    variable: str
+    lookup: TableLookup
+    keys: Mapping[str, str]
+    """Column of the table → Spark SQL of the value it must have."""
+
+
+def spark_joins(transformation: Transformation, reader: Reader) -> Sequence[TableJoin] | None:
+    """The rows that it looks up; None if it needs what no join gives: a row for each element of a list, the last row
+    before an instant, a row to wait for, something remembered, or a function of Python."""
+    waiting, found = dict(transformation.externals), list[TableJoin]()
+    while waiting:
+        # A row may be found by a value of another.
+        ready = [each for each in waiting.values() if not waiting.keys() & _variables(node for _, node in each.keys)]
+        for each in ready:
+            join = _join(transformation, each, reader)
+            if join is None:
+                return None
+            found.append(join)
+            del waiting[each.variable]
+        if not ready:
+            return None
+    return found
+
+
+def _variables(nodes: Iterable[Node]) -> set[str]:
+    return {part.variable for node in nodes for part in walk(node) if isinstance(part, Read)}
+
+
+def _join(transformation: Transformation, external: ExternalValue, reader: Reader) -> TableJoin | None:
+    lookup = external.of
+    waits = external.function.missing is MissingValue.HOLD
+    if not isinstance(lookup, TableLookup) or lookup.as_of or external.in_list or waits:
+        return None
+    keys: dict[str, str] = {}
+    for column, node in external.keys:
+        attribute = lookup.row.attribute(column)
+        if attribute is None or plain(attribute.type) not in _JOINED:
+            return None
+        try:
+            made = emit_spark(_builder(transformation).read(node), reader)
+        except SituError:
+            return None
+        if made.fails:
+            return None
+        keys[column] = made.value
+    return TableJoin(variable=external.variable, lookup=lookup, keys=keys)
+
+
+def _builder(transformation: Transformation) -> _ColumnBuilder:
+    made = _ColumnBuilder(types=transformation.types, targets=transformation.targets)
+    made.variables[DATA] = transformation.source
+    for name, each in transformation.externals.items():
+        if isinstance(each.of, TableLookup):
+            made.variables[name] = each.of.row
+    return made
+
+
+_JOINED = (STRING, INT, LONG, BOOLEAN, DATE, TIMESTAMP)
+"""What Spark finds equal where Python does."""
 
 
 def dataframe_form(transformation: Transformation) -> OneOf["catalyst", "arrow", "none"]:

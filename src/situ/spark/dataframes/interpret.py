@@ -1,15 +1,16 @@
 """Stage interpret on DataFrames: events of one type in the terms of another context, and why some have none there.
 
-A transformation that needs nothing but the event is an expression of Spark (`to_columns`): it composes with the query
-of the user, and no Python runs. One that looks up in tables or calls functions of Python, and one that is more than
-Spark can take, runs in a function over Arrow arrays, by the converters of engines (`convert_rows`). One that remembers
-other events runs nowhere here: rows of a DataFrame have no order.
+A transformation that needs nothing but the event is an expression of Spark (`_to_columns`): it composes with the query
+of the user, and no Python runs. A row of a table that it looks up is joined. One that calls functions of Python or
+looks up what no join finds, and one that is more than Spark can take, runs in a function over Arrow arrays, by the
+converters of engines (`convert_rows`). One that remembers other events runs nowhere here: rows of a DataFrame have no
+order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -18,21 +19,23 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from situ.contexts.model import ROOT, Direction
-from situ.contexts.transform.columns import spark_expression
+from situ.contexts.transform.columns import TableJoin, spark_expression, spark_joins
 from situ.contexts.transform.converter import Converter
 from situ.contexts.transform.transformation import Transformation
 from situ.event.data_reader import read_envelope
 from situ.event.row import OUTBOUND, BadRow, Error, Row, errors_of
 from situ.lang.catalogue import EVENT_FAILED, FRAME_EVENT_UNFIT, NOT_ON_DATAFRAMES, ROW_FAILED
 from situ.lang.expr.emit.spark import SparkExpression
-from situ.lang.expr.overload import spark_text
+from situ.lang.expr.overload import spark_name, spark_text
 from situ.lang.expr.runtime import FAILURES as CONVERSION_FAILURES
+from situ.lang.expr.tree import Read
 from situ.lang.problems import SituError
 from situ.lang.records import replace
 from situ.lang.types.arrow_schema import arrow_type
 from situ.lang.types.data_column import DataColumn
 from situ.lang.types.json_codec import decoder
 from situ.lang.types.layout import spark_type
+from situ.sources.table import Table
 from situ.spark.dataframes import worker
 from situ.spark.dataframes.decode import explain_columns
 from situ.spark.dataframes.frame import (
@@ -56,8 +59,11 @@ from situ.spark.dataframes.worker import ProjectTerms, event_rows, failure_array
 from situ.stages.decode import STAGE as DECODE
 from situ.stages.interpret import STAGE, Interpretation
 
-_MADE = "_situ_made"
+_MADE, _ROW = "_situ_made", "_situ_row"
 _BUT_MADE = f"* EXCEPT ({EVENT}, {DATA}, {FAILURE}, {_MADE})"
+
+Tables = Callable[[str], Table]
+"""The table of a pull source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +75,8 @@ class FrameStep:
     after: EventFrame
     sql: SparkExpression | None
     """None: it runs over Arrow arrays."""
+    joins: Mapping[str, TableJoin] = field(default_factory=dict)
+    """The rows of tables that the expression reads, by the columns it reads them from."""
 
     @property
     def form(self) -> str:
@@ -87,15 +95,23 @@ def frame_step(way: Transformation, before: EventFrame, context: str) -> FrameSt
         remedy = 'Let an engine convert these events, and read what a subscription gets of them: `format("situ")`.'
         raise SituError(NOT_ON_DATAFRAMES(what=what, reason="it remembers other events", remedy=remedy))
     after = EventFrame(type=way.target.name, context=context)
-    return FrameStep(way=way, before=before, after=after, sql=spark_expression(way, read_frame))
+    rows = {variable: f"{_ROW}{number}" for number, variable in enumerate(way.externals)}
+
+    def read(node: Read) -> str:
+        return read_frame(replace(node, variable=rows.get(node.variable, node.variable)))
+
+    sql = spark_expression(way, read)
+    found = spark_joins(way, read) if sql is not None else None
+    joins = {rows[each.variable]: each for each in found or ()}
+    return FrameStep(way=way, before=before, after=after, sql=sql, joins=joins)
 
 
-def interpret_frame(frame: DataFrame, step: FrameStep, terms: Callable[[], ProjectTerms]) -> DataFrame:
+def interpret_frame(frame: DataFrame, step: FrameStep, terms: Callable[[], ProjectTerms], tables: Tables) -> DataFrame:
     """The events of a DataFrame, converted; those that cannot be have a failure instead of data.
 
-    ``terms`` gives what workers need, where Python runs.
+    ``terms`` gives what workers need, where Python runs, ``tables`` those that rows are joined of.
     """
-    made = _to_columns(frame, step) if step.sql is not None else _over_arrow(frame, step, terms())
+    made = _to_columns(frame, step, tables) if step.sql is not None else _over_arrow(frame, step, terms())
     return step.after.put_on(made, sure=True)
 
 
@@ -128,7 +144,22 @@ def _envelope(step: FrameStep) -> str:
     return f"CASE WHEN {FAILURE} IS NULL THEN named_struct({parts}) ELSE {EVENT} END"
 
 
-def _to_columns(frame: DataFrame, step: FrameStep) -> DataFrame:
+def _joined(frame: DataFrame, step: FrameStep, tables: Tables) -> DataFrame:
+    """With a column for each row that is looked up, null where there is none."""
+    for row, join in step.joins.items():
+        table = tables(join.lookup.source)
+        table.index(tuple(join.keys))  # it has no key twice: a row must not become two
+        rows = DataColumn(join.lookup.row, step.way.types).of_values(table.rows)
+        found = frame.sparkSession.createDataFrame(pa.table({row: rows}))
+        keys = {column: f"{row}_{number}" for number, column in enumerate(join.keys)}
+        keyed = found.selectExpr(row, *(f"{row}.{spark_name(column)} AS {key}" for column, key in keys.items()))
+        same = " AND ".join(f"({text}) = {keys[column]}" for column, text in join.keys.items())
+        joined = frame.join(sf.broadcast(keyed), sf.expr(same), "left")
+        frame = joined.selectExpr(f"* EXCEPT ({', '.join(keys.values())})")
+    return frame
+
+
+def _to_columns(frame: DataFrame, step: FrameStep, tables: Tables) -> DataFrame:
     """By an expression of Spark, in two steps: what fails is known before anything is made of the others."""
     assert step.sql is not None
     way = step.way
@@ -141,10 +172,12 @@ def _to_columns(frame: DataFrame, step: FrameStep) -> DataFrame:
         original=json_text(DATA),
     )
     fails = f" WHEN {step.sql.fails} THEN {failure}" if step.sql.fails else ""
-    checked = frame.selectExpr(OTHERS, EVENT, DATA, f"CASE {_guard(frame, step)}{fails} END AS {FAILURE}")
+    failed = f"CASE {_guard(frame, step)}{fails} END AS {FAILURE}"
+    checked = _joined(frame, step, tables).selectExpr(OTHERS, EVENT, DATA, failed)
     value = DATA if way.is_identity else nullable(step.sql.value, spark_type(way.target, way.targets))
+    others = f"* EXCEPT ({', '.join((EVENT, DATA, FAILURE, *step.joins))})"
     return checked.selectExpr(
-        OTHERS, f"{_envelope(step)} AS {EVENT}", f"CASE WHEN {FAILURE} IS NULL THEN {value} END AS {DATA}", FAILURE
+        others, f"{_envelope(step)} AS {EVENT}", f"CASE WHEN {FAILURE} IS NULL THEN {value} END AS {DATA}", FAILURE
     )
 
 

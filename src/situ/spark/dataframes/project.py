@@ -162,7 +162,7 @@ class Project:
             self._event(of, self._context(context))
             frame = EventFrame(type=of, context=context).put_on(frame)
         for step in self.steps(frame, to):
-            frame = interpret_frame(frame, step, self._terms)
+            frame = interpret_frame(frame, step, self._terms, self._table)
         return frame
 
     def steps(self, frame: DataFrame, to: str = ROOT) -> list[FrameStep]:
@@ -345,6 +345,9 @@ class Project:
     def _terms(self) -> ProjectTerms:
         """The deployment with the tables that conversions look up in, as they are now."""
         return ProjectTerms.of(self.deployment, self._read(self._plan.interpretation.keyed()))
+
+    def _table(self, source: str) -> Table:
+        return self._read({source: self._plan.interpretation.keyed()[source]})[source]
 
     def _read(self, keyed: Mapping[str, Collection[Keyed]]) -> Mapping[str, Table]:
         """Tables, each read once."""
