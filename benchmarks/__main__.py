@@ -24,6 +24,7 @@ from benchmarks import (
     quality_spark,
     scale,
     simulator,
+    situation_bus,
     situation_enrichment,
     situation_esper,
     situation_flink,
@@ -68,6 +69,7 @@ SCENARIOS: list[Scenario] = [
     *quality_spark.SCENARIOS,
     *archive_backfill.SCENARIOS,
     *situation_spark.SCENARIOS,
+    *situation_bus.SCENARIOS,
     *situation_esper.SCENARIOS,
     *situation_flink.SCENARIOS,
 ]

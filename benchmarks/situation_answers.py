@@ -16,9 +16,8 @@ Answers = frozenset[tuple[str, str]]
 _Places = npt.NDArray[np.int64]
 
 
-def same(recording: Recording, found: Answers) -> None:
+def same(expected: Answers, found: Answers) -> None:
     """Answers are those expected, all of them and no others."""
-    expected = recording.answers
     assert found == expected, f"{len(found - expected)} invented, {len(expected - found)} missed"
 
 

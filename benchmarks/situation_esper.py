@@ -14,7 +14,7 @@ from benchmarks.situation_answers import Answers, differences, same
 from benchmarks.situation_one_process import Detected, detect_in_one_process, in_memory, read_json
 from benchmarks.situation_recorded import Files, record, write
 
-_JARS = (
+JARS = (
     (
         "com/espertech/esper-common/9.0.0/esper-common-9.0.0.jar",
         "4824cdef5d9519933c3f0025edfa243f878b8930b112de030d9c6aabb40a4bf6",
@@ -56,7 +56,7 @@ THESIS = "Esper, the queries of the thesis, from memory"
 
 def open_esper(bench: Bench, files: Files) -> JavaPeer:
     """A process with the recording in memory."""
-    path = compiled(("Recorded", "EsperPeer"), from_maven(NEEDS, _JARS), bench.folder("classes"))
+    path = compiled(("Recorded", "EsperPeer"), from_maven(NEEDS, JARS), bench.folder("classes"))
     command = ["java", "-Xmx4g", "-XX:+UseParallelGC", "-cp", path, "EsperPeer", str(files.folder)]
     return bench.open(JavaPeer(command, bench.folder("esper") / "errors"))
 
@@ -76,13 +76,13 @@ def _esper(peer: JavaPeer, folder: Path, files: Files, epl: str, given: str, eng
     if epl == "thesis":
         figures |= differences(files.recording, found)
     else:
-        same(files.recording, found)
+        same(files.recording.answers, found)
     return Taken(value=told["events"] / told["seconds"], figures=figures)
 
 
 def _situ(files: Files, given: Callable[[], Any]) -> Taken:
     done: Detected = detect_in_one_process(files, given())
-    same(files.recording, done.answers)
+    same(files.recording.answers, done.answers)
     return done.taken
 
 

@@ -16,18 +16,21 @@ _VERSION = "2.3.0"
 NEEDS = f"apache-flink-libraries {_VERSION}"
 _WHEEL = f"apache_flink_libraries-{_VERSION}-py2.py3-none-any.whl"
 _DIGEST = "38ece876553286b3a285cf344c2d2038f8a7ca10da5df54d5107250386d64151"
-_OPENED = ("java.base/java.util", "java.base/java.lang", "java.base/java.time")
+_PACKAGES = ("java.base/java.util", "java.base/java.lang", "java.base/java.time")
+OPENED = [word for each in _PACKAGES for word in ("--add-opens", f"{each}=ALL-UNNAMED")]
 SITU, FLINK, FLINK_FILES = "Situ on Spark, from files", "Flink SQL, from memory", "Flink SQL, from files"
 SIMPLE = "Flink SQL, one interval outer join with other answers, from memory"
 TASKS = 2
 
 
+def flink_jars() -> list[Path]:
+    return from_wheel("apache-flink-libraries", _VERSION, _WHEEL, _DIGEST, "pyflink/lib", leave=("log4j",))
+
+
 def open_flink(bench: Bench, files: Files) -> JavaPeer:
     """A process with the recording in memory, and Flink's own cluster for one process."""
-    jars = from_wheel("apache-flink-libraries", _VERSION, _WHEEL, _DIGEST, "pyflink/lib", leave=("log4j",))
-    path = compiled(("Recorded", "FlinkPeer"), jars, bench.folder("classes"))
-    opened = [word for each in _OPENED for word in ("--add-opens", f"{each}=ALL-UNNAMED")]
-    command = ["java", "-Xmx6g", "-XX:+UseParallelGC", *opened, "-cp", path, "FlinkPeer", str(files.folder)]
+    path = compiled(("Recorded", "FlinkPeer"), flink_jars(), bench.folder("classes"))
+    command = ["java", "-Xmx6g", "-XX:+UseParallelGC", *OPENED, "-cp", path, "FlinkPeer", str(files.folder)]
     return bench.open(JavaPeer(command, bench.folder("flink") / "errors"))
 
 
@@ -41,7 +44,7 @@ def run_flink(peer: JavaPeer, folder: Path, files: Files, sql: str, given: str) 
     if sql == "simple":
         figures |= differences(files.recording, frozenset(found))
     else:
-        same(files.recording, frozenset(found))
+        same(files.recording.answers, frozenset(found))
     return Taken(value=told["events"] / told["seconds"], figures=figures)
 
 

@@ -92,7 +92,7 @@ public final class EsperPeer {
         return String.format(Locale.ROOT, told, engines.get(0).measured, seconds, cpu);
     }
 
-    private static Configuration settings() {
+    static Configuration settings() {
         Configuration found = new Configuration();
         found.getCommon().addEventType("PersonPositions", Recorded.Sighting.class);
         found.getCommon().addImport(EsperPeer.class);
@@ -101,6 +101,41 @@ public final class EsperPeer {
         found.getRuntime().getThreading().setListenerDispatchPreserveOrder(false);
         found.getRuntime().getThreading().setInsertIntoDispatchPreserveOrder(false);
         return found;
+    }
+
+    /** A runtime with the tables in it, at time 0; the event and the room of each alarm are added to what is found. */
+    static EPRuntime open(EPCompiled compiled, Recorded recorded, int number, int count, List<String> found)
+            throws Exception {
+        EPRuntime runtime = EPRuntimeProvider.getRuntime("engine " + runs++, settings());
+        EPEventService events = runtime.getEventService();
+        events.advanceTime(0);
+        for (EPStatement statement : runtime.getDeploymentService().deploy(compiled).getStatements()) {
+            if (statement.getName().equals("Alarm")) {
+                statement.addListener((alarms, gone, from, at) -> note(alarms, found));
+            }
+        }
+        for (String[] row : recorded.table("persons")) {
+            events.sendEventObjectArray(new Object[] {row[0], row[1]}, "User");
+        }
+        for (String[] row : recorded.table("rooms")) {
+            if (Math.floorMod(row[0].hashCode(), count) == number) {
+                Object[] room = {row[0], row[1], d(row[2]), d(row[3]), d(row[4]), d(row[5])};
+                events.sendEventObjectArray(room, "Room");
+            }
+        }
+        return runtime;
+    }
+
+    private static Double d(String text) {
+        return Double.valueOf(text);
+    }
+
+    private static void note(EventBean[] alarms, List<String> found) {
+        if (alarms != null) {
+            for (EventBean alarm : alarms) {
+                found.add(alarm.get("event") + "\t" + alarm.get("room"));
+            }
+        }
     }
 
     /** One runtime; with several of them each has its part of the restricted rooms, and all events. */
@@ -121,36 +156,9 @@ public final class EsperPeer {
 
         Engine(EPCompiled compiled, Recorded recorded, int number, int count) throws Exception {
             this.recorded = recorded;
-            runtime = EPRuntimeProvider.getRuntime("engine " + runs++, settings());
+            runtime = open(compiled, recorded, number, count, found);
             events = runtime.getEventService();
-            events.advanceTime(0);
-            for (EPStatement statement : runtime.getDeploymentService().deploy(compiled).getStatements()) {
-                if (statement.getName().equals("Alarm")) {
-                    statement.addListener((alarms, gone, from, at) -> note(alarms));
-                }
-            }
-            for (String[] row : recorded.table("persons")) {
-                events.sendEventObjectArray(row, "User");
-            }
-            for (String[] row : recorded.table("rooms")) {
-                if (Math.floorMod(row[0].hashCode(), count) == number) {
-                    Object[] room = {row[0], row[1], d(row[2]), d(row[3]), d(row[4]), d(row[5])};
-                    events.sendEventObjectArray(room, "Room");
-                }
-            }
             sender = events.getEventSender("PersonPositions");
-        }
-
-        private static Double d(String text) {
-            return Double.valueOf(text);
-        }
-
-        private void note(EventBean[] alarms) {
-            if (alarms != null) {
-                for (EventBean alarm : alarms) {
-                    found.add(alarm.get("event") + "\t" + alarm.get("room"));
-                }
-            }
         }
 
         void run(List<Recorded.Sighting> given) {

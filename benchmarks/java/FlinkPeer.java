@@ -111,13 +111,8 @@ public final class FlinkPeer {
         }
     }
 
-    private static long cell(double x, double y) {
-        return ((long) x << 32) ^ ((long) y & 0xffffffffL);
-    }
-
-    public static void main(String[] args) throws Exception {
-        recorded = new Recorded(Path.of(args[0]));
-        recorded.read(SIGHTINGS::add);
+    /** Take the tables into memory. */
+    static void know(Recorded recorded) throws Exception {
         for (String[] row : recorded.table("persons")) {
             STATUS.put(row[0], row[1]);
         }
@@ -135,6 +130,16 @@ public final class FlinkPeer {
                 }
             }
         }
+    }
+
+    private static long cell(double x, double y) {
+        return ((long) x << 32) ^ ((long) y & 0xffffffffL);
+    }
+
+    public static void main(String[] args) throws Exception {
+        recorded = new Recorded(Path.of(args[0]));
+        recorded.read(SIGHTINGS::add);
+        know(recorded);
         System.out.println("{\"events\": " + SIGHTINGS.size() + "}");
         BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));
         for (String line; (line = commands.readLine()) != null; ) {
@@ -145,14 +150,26 @@ public final class FlinkPeer {
     }
 
     private static String run(String sql, String[] told) throws Exception {
+        BEGUN.set(0);
+        COUNTED.set(0);
+        List<String> found = answers(sql, Integer.parseInt(told[2]), new Source(told[1].equals("files")));
+        double seconds = (System.nanoTime() - BEGUN.get()) / 1e9;
+        double taken = (cpu() - BEGUN_CPU.get()) / 1e9;
+        Files.write(Path.of(told[3]), found);
+        String form = "{\"events\": %d, \"seconds\": %.6f, \"cpu\": %.6f}";
+        return String.format(Locale.ROOT, form, COUNTED.get(), seconds, taken);
+    }
+
+    /** What the last statement gives over the events of a source, to their end. */
+    static List<String> answers(String sql, int tasks, RichParallelSourceFunction<Row> source) throws Exception {
         StreamExecutionEnvironment environment = StreamExecutionEnvironment.getExecutionEnvironment();
-        environment.setParallelism(Integer.parseInt(told[2]));
+        environment.setParallelism(tasks);
         environment.getConfig().enableObjectReuse();
         StreamTableEnvironment tables = StreamTableEnvironment.create(environment);
         TypeInformation<Row> type = Types.ROW_NAMED(
                 new String[] {"id", "person", "x", "y", "at"},
                 Types.STRING, Types.STRING, Types.DOUBLE, Types.DOUBLE, Types.LONG);
-        DataStream<Row> events = environment.addSource(new Source(told[1].equals("files")), type);
+        DataStream<Row> events = environment.addSource(source, type);
         Schema schema = Schema.newBuilder()
                 .column("id", DataTypes.STRING())
                 .column("person", DataTypes.STRING())
@@ -170,8 +187,6 @@ public final class FlinkPeer {
         for (int place = 0; place < last; place++) {
             tables.executeSql(statements[place]);
         }
-        BEGUN.set(0);
-        COUNTED.set(0);
         List<String> found = new ArrayList<>();
         try (CloseableIterator<Row> rows = tables.executeSql(statements[last]).collect()) {
             while (rows.hasNext()) {
@@ -179,11 +194,7 @@ public final class FlinkPeer {
                 found.add(row.getField(0) + "\t" + row.getField(1));
             }
         }
-        double seconds = (System.nanoTime() - BEGUN.get()) / 1e9;
-        double taken = (cpu() - BEGUN_CPU.get()) / 1e9;
-        Files.write(Path.of(told[3]), found);
-        String form = "{\"events\": %d, \"seconds\": %.6f, \"cpu\": %.6f}";
-        return String.format(Locale.ROOT, form, COUNTED.get(), seconds, taken);
+        return found;
     }
 
     /** Of the whole process: that is all tasks of the job. */

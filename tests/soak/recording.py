@@ -89,9 +89,21 @@ def read_messages(file: Path) -> Iterator[Recorded]:
             yield Recorded(due, gateway, count, stored.read(size))
 
 
-def record(folder: Path, *, rate: float, seconds: float, seed: int = 7, rooms: int = 6, situ: str = "") -> Recording:
-    """Make the project, and record about ``rate`` events a second; everybody is seen about twice a second."""
-    simulation = _planted(rate, seconds, seed)
+def record(
+    folder: Path,
+    *,
+    rate: float,
+    seconds: float,
+    seed: int = 7,
+    rooms: int = 6,
+    situ: str = "",
+    start: datetime | None = None,
+) -> Recording:
+    """Make the project, and record about ``rate`` events a second; everybody is seen about twice a second.
+
+    It happens from ``start`` on, which is now unless told.
+    """
+    simulation = _planted(rate, seconds, seed, start or datetime.now(UTC).replace(microsecond=0))
     project = folder / "project"
     _write_project(project, simulation, situ)
     watched = _Watched(simulation, rooms)
@@ -114,7 +126,7 @@ def record(folder: Path, *, rate: float, seconds: float, seed: int = 7, rooms: i
     )
 
 
-def _planted(rate: float, seconds: float, seed: int) -> Simulation:
+def _planted(rate: float, seconds: float, seed: int, start: datetime) -> Simulation:
     """With as many guests astray as there can be in so short a time, up to one in two seconds."""
     most = int((seconds + BEYOND) / 2)
     for wanted in (most // share for share in (1, 2, 3, 4, 6, 8, 12, 20, 30)):
@@ -124,7 +136,7 @@ def _planted(rate: float, seconds: float, seed: int) -> Simulation:
                 seed=seed,
                 persons=max(int(rate / 2), 60),
                 duration=timedelta(seconds=seconds + BEYOND),
-                start=datetime.now(UTC).replace(microsecond=0),
+                start=start,
                 rate=rate,
                 types=TYPES,
                 situations=wanted,
