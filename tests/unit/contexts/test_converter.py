@@ -364,6 +364,32 @@ functions:
     ]
 
 
+def test_a_key_that_cannot_be_computed_is_what_is_told_of() -> None:
+    types = "events:\n  E: {n: long, of: long}\n"
+    context = """
+events:
+  E: {n: string, of: long}
+maps: [{out: E -> E}]
+rules: [E.n -> named]
+functions:
+  named:
+    signature: long -> string
+    lookup: {row: {source: fx_rates, key: {base: "CASE WHEN value % event.of > 0 THEN 'odd' ELSE 'even' END"}}}
+    value: row.quote
+"""
+    made = converter(types, context).transformation
+    (external,) = made.externals.values()
+    finding = Converter(
+        made, {external.variable: lambda base: {"base": base, "quote": "USD"} if base == "odd" else None}
+    )
+    assert finding.text(ENVELOPE, b'{"n":5,"of":2}') == b'{"n":"USD","of":2}'
+    for text, code in ((b'{"n":4,"of":2}', "INT705"), (b'{"n":4,"of":0}', "INT704")):
+        with pytest.raises(FAILURES):
+            finding.text(ENVELOPE, text)
+        (found,) = finding.text_faults(ENVELOPE, text)
+        assert (found.code.code, found.values["path"]) == (code, "n")
+
+
 def test_structs_are_made_of_rows_that_are_looked_up_once_for_an_event() -> None:
     types = """
     types:

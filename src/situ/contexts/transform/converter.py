@@ -152,7 +152,7 @@ class Converter:
             for external in self.transformation.externals.values():
                 row = Read(external.variable, (), Struct("", ()))
                 asked = any(isinstance(part, Read) and part.variable == row.variable for part in walk(fault.step.node))
-                if asked and external.of is not None and self._evaluate(row, fault.values) is None:
+                if asked and external.of is not None and self._is_missing(row, fault):
                     return self._missing(external, fault, context)
         return FUNCTION_FAILED(
             path=fault.path or "$",
@@ -161,6 +161,13 @@ class Converter:
             rule="" if rule is None else str(rule),
             context=context,
         )
+
+    def _is_missing(self, row: Read, fault: StepFault) -> bool:
+        """Whether a row was looked for and is not there; where a key could not be computed, none was looked for."""
+        try:
+            return self._evaluate(row, fault.values) is None
+        except FAILURES:
+            return False
 
     def _missing(self, external: ExternalValue, fault: StepFault, context: str) -> Problem:
         """What was looked for, where, and for which values: who adds the row has to know them."""
