@@ -127,7 +127,7 @@ TABLES = {
             missing: {default: none}
           name:
             signature: Door -> string
-            lookup: {row: {source: doors, key: {nr: value.nr, day: value.day, ok: value.ok}}}
+            lookup: {row: {source: doors, key: {nr: value.nr % (value.nr - 1) + 1, day: value.day, ok: value.ok}}}
             expr: coalesce(row.name, 'unnamed')
           place:
             signature: Door -> Place
@@ -148,7 +148,7 @@ SEEN = (
 def _seen(dice: random.Random, number: int) -> tuple[object, ...]:
     def door() -> tuple[object, ...]:
         return (
-            dice.choice((1, 1, 1, 2)),
+            dice.choice((1, 2, 2, 2, 3)),
             dt.date(2026, 1, dice.choice((1, 1, 2))),
             dice.choice((True, True, False, None)),
         )

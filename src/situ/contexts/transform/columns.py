@@ -121,9 +121,9 @@ def _join(transformation: Transformation, external: ExternalValue, reader: Reade
             made = emit_spark(_builder(transformation).read(node), reader)
         except SituError:
             return None
-        if made.fails:
-            return None
-        keys[column] = made.value
+        if made.fails and external.function.missing is not MissingValue.ERROR:
+            return None  # the event fails, and not only the look-up
+        keys[column] = f"CASE WHEN NOT {made.fails} THEN {made.value} END" if made.fails else made.value
     return TableJoin(variable=external.variable, lookup=lookup, keys=keys)
 
 
