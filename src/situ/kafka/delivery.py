@@ -203,7 +203,7 @@ class _Sink:
         self._group = address.consumer(name)
         self._producer: Producer = address.producer(name)
         try:
-            count = len(self._group.list_topics(topic, timeout=PATIENCE).topics[topic].partitions)
+            count = len(address.topic(self._group, topic).partitions)
             if not count:
                 remedy = "Create it, or correct its name; what waits is delivered as soon as it is there."
                 raise SituError(TOPIC_UNUSABLE(topic=topic, whose=whose, reason="it is not there", remedy=remedy))
