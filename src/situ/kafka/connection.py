@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from situ.bus.address import SECRET, read_secret
+from situ.bus.address import SECRET
 from situ.lang.catalogue import KAFKA_AWAY, NO_KAFKA_LIBRARY
 from situ.lang.problems import SituError
 from situ.lang.records import replace
@@ -78,9 +78,18 @@ class KafkaAddress(msgspec.Struct, frozen=True):
         """What processes of Spark need in their environment to find it; with ``files``, also what is in files here."""
         address = self
         if files:
-            options = tuple(_carried(*each) for each in self.options)
-            address = replace(self, options=options)
+            address = replace(self, options=tuple(self._carried(*each) for each in self.options))
         return {VARIABLE: msgspec.json.encode(address).decode()}
+
+    def _carried(self, name: str, value: str) -> tuple[str, str]:
+        """An option that names a file as the one that has its content."""
+        if name not in _FILES or Path(value).is_dir():
+            return name, value
+        try:
+            return _FILES[name], Path(value).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is no text"
+            raise self.away(f"`{value}`, which `{name}` names, cannot be read: {reason}") from error
 
     def __repr__(self) -> str:
         return f"KafkaAddress({self.servers})"
@@ -162,16 +171,9 @@ class KafkaAddress(msgspec.Struct, frozen=True):
 
 
 _refusals: dict[KafkaAddress, tuple[float, str]] = {}
-_AROUND = re.compile(r"^\S+://\S+: | \(after [^()]*\)$|: error:[0-9A-F]+:SSL routines:")
+_AROUND = re.compile(r"^\S+://\S+: | \(after [^()]*\)$|error:[0-9A-F]+:SSL routines:[^:]*:")
 """What of the library's text is of one connection, or of its own code."""
 _of_run: KafkaAddress | None = None
-
-
-def _carried(name: str, value: str) -> tuple[str, str]:
-    """An option that names a file as the one that has its content; B112 if it cannot be read."""
-    if name in _FILES and not Path(value).is_dir():
-        return _FILES[name], read_secret(value, "a certificate or key of Kafka")
-    return name, value
 
 
 _FILES = {f"ssl.{each}.location": f"ssl.{each}.pem" for each in ("ca", "certificate", "key")}
