@@ -101,7 +101,8 @@ class KafkaServer:
         self.certificates = make_certificates(folder)
         chain = [(folder / name).read_text() for name in ("server.key", "server.pem", "ca.pem")]
         (folder / "server-chain.pem").write_text("".join(chain))
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # One that began with a dash would be taken for an option.
+        cluster = "A" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
         command = self._command("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._settings))
         command += ["--add-scram", f"SCRAM-SHA-512=[name=situ,password={PASSWORD}]"]
         subprocess.run(command, check=True, capture_output=True, cwd=folder)

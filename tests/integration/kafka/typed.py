@@ -193,7 +193,7 @@ def _expected(content: str, hot: float, cold: float, middle: float) -> dict[str,
         **samples("mill", "p", hot, 10, 11, 12),
         **samples("mill", "q", cold, 13, 14, counted=True),
         **samples("mill", "q", cold, 15),
-        **samples("lake", "c", middle, 6),
+        **samples("partner/lake", "c", middle, 6),
     }
 
 
