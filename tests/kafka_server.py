@@ -189,6 +189,7 @@ class KafkaServer:
                 "enable.partition.eof": True,
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
+                "fetch.wait.max.ms": 20,
                 "log_level": 2,
             }
         )
@@ -198,7 +199,7 @@ class KafkaServer:
         open_ones = set(partitions)
         deadline = time.monotonic() + _PATIENCE
         while open_ones and time.monotonic() < deadline:
-            for message in consumer.consume(5000, timeout=0.5):
+            for message in consumer.consume(5000, timeout=0.05):
                 error = message.error()
                 if error is None:
                     found.append(message)
