@@ -308,11 +308,14 @@ def test_workers_read_topics_with_what_comes_along(tmp_path: Path) -> None:
             def rows() -> list[Row]:
                 return [row for row in at.run.root() if row.client == "plant"]
 
+            def kill_broker(_: OnCluster) -> None:
+                broker.kill()
+                broker.start()
+
             step = 5_000
-            for number, kill in enumerate((*KILLS, lambda _: (broker.kill(), broker.start()))):
-                broker.write(
-                    "readings", [(f"s{each % 7}", value(each)) for each in range(number * step, (number + 1) * step)]
-                )
+            for number, kill in enumerate((*KILLS, kill_broker)):
+                numbers = range(number * step, (number + 1) * step)
+                broker.write("readings", [(f"s{each % 7}", value(each)) for each in numbers])
                 wait_for(lambda number=number: len(rows()) > number * step, "topics are read", every=0.5)
                 kill(at)
             wait_for(lambda: len(rows()) >= 4 * step, "all is read", every=0.5)
