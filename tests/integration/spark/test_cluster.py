@@ -294,7 +294,7 @@ def test_states_are_on_an_object_store_and_everything_is_killed_ten_times(spark:
 
 @pytest.mark.soak
 @pytest.mark.skipif(bool(why_not()), reason=why_not())
-def test_workers_read_topics_with_what_comes_along(tmp_path: Path) -> None:
+def test_workers_read_topics_with_what_comes_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers have neither library, password nor certificates of Kafka of their own, and nothing shows the password."""
     with kafka_server(tmp_path / "kafka") as broker:
         broker.create("readings", partitions=4)
@@ -304,6 +304,7 @@ def test_workers_read_topics_with_what_comes_along(tmp_path: Path) -> None:
         given = {"KAFKA_PASSWORD": PASSWORD}
         states, hidden = f"file://{tmp_path}/states", [broker.folder]
         with on_cluster(tmp_path, states, situ=settings, files=files, variables=given, hidden=hidden) as at:
+            monkeypatch.setenv("KAFKA_PASSWORD", PASSWORD)  # for this process, which reads situ.yaml, too
 
             def rows() -> list[Row]:
                 return [row for row in at.run.root() if row.client == "plant"]
