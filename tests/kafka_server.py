@@ -1,4 +1,7 @@
-"""A real broker of Kafka for tests: KRaft, one node, on loopback, from Maven Central in a cache; killed at will."""
+"""A real broker of Kafka for tests: KRaft, one node, on loopback, from Maven Central in a cache; killed at will.
+
+It has two listeners: one for whoever comes, and one with TLS that asks for a name and a password.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.certificates import make_certificates
 from tests.nats_server import free_port
 from tests.s3_server import fetched
 
@@ -57,9 +61,15 @@ _PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listeners=PLAINTEXT://127.0.0.1:{port},SASL_SSL://127.0.0.1:{secure},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL_SSL://127.0.0.1:{secure}
 controller.listener.names=CONTROLLER
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT
+sasl.enabled.mechanisms=SCRAM-SHA-512
+listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+ssl.keystore.type=PEM
+ssl.keystore.location={folder}/server-chain.pem
+connection.failed.authentication.delay.ms=10
 log.dirs={folder}/data
 offsets.topic.replication.factor=1
 offsets.topic.num.partitions=4
@@ -73,6 +83,8 @@ broker.session.timeout.ms=2000
 broker.heartbeat.interval.ms=300
 """
 _PATIENCE = 120.0
+PASSWORD = "se:cret-of-kafka"
+"""Of the user `situ`."""
 
 
 class KafkaServer:
@@ -80,14 +92,19 @@ class KafkaServer:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port, self._controller = free_port(), free_port()
+        self.port, self.secure_port, self._controller = free_port(), free_port(), free_port()
         self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True, exist_ok=True)
         self._settings = folder / "server.properties"
-        text = _PROPERTIES.format(port=self.port, controller=self._controller, folder=folder)
-        self._settings.write_text(text)
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        ports = {"port": self.port, "secure": self.secure_port, "controller": self._controller}
+        self._settings.write_text(_PROPERTIES.format(folder=folder, **ports))
+        self.certificates = make_certificates(folder)
+        chain = [(folder / name).read_text() for name in ("server.key", "server.pem", "ca.pem")]
+        (folder / "server-chain.pem").write_text("".join(chain))
+        # One that began with a dash would be taken for an option.
+        cluster = "A" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
         command = self._command("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._settings))
+        command += ["--add-scram", f"SCRAM-SHA-512=[name=situ,password={PASSWORD}]"]
         subprocess.run(command, check=True, capture_output=True, cwd=folder)
 
     def _command(self, *arguments: str) -> list[str]:
@@ -97,6 +114,20 @@ class KafkaServer:
     @property
     def servers(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def secure_servers(self) -> str:
+        return f"127.0.0.1:{self.secure_port}"
+
+    def options(self, password: str = PASSWORD, ca: str = "ca") -> dict[str, str]:
+        """Of librdkafka, for the listener with TLS."""
+        return {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": "situ",
+            "sasl.password": password,
+            "ssl.ca.location": str(self.certificates / f"{ca}.pem"),
+        }
 
     def start(self) -> None:
         with (self.folder / "server.log").open("ab") as log:
@@ -158,6 +189,7 @@ class KafkaServer:
                 "enable.partition.eof": True,
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
+                "fetch.wait.max.ms": 20,
                 "log_level": 2,
             }
         )
@@ -167,7 +199,7 @@ class KafkaServer:
         open_ones = set(partitions)
         deadline = time.monotonic() + _PATIENCE
         while open_ones and time.monotonic() < deadline:
-            for message in consumer.consume(5000, timeout=0.5):
+            for message in consumer.consume(5000, timeout=0.05):
                 error = message.error()
                 if error is None:
                     found.append(message)

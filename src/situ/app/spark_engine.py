@@ -234,7 +234,7 @@ class SparkHost:
         for_tasks, secrets = self._address.without_secrets(files=is_remote(master))
         kafka = KafkaAddress.of(settings)
         if kafka is not None:
-            secrets = {**secrets, **kafka.variables()}
+            secrets = {**secrets, **kafka.variables(files=is_remote(master))}
         local = {} if is_remote(master) else {"spark.local.dir": str(self._scratch())}
         session = open_session(
             app=f"situ {settings.name}",

@@ -6,9 +6,11 @@ The client library is imported when something is read or written: projects witho
 from __future__ import annotations
 
 import os
+import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -16,6 +18,7 @@ import msgspec
 from situ.bus.address import SECRET
 from situ.lang.catalogue import KAFKA_AWAY, NO_KAFKA_LIBRARY
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.settings import Settings
 
 if TYPE_CHECKING:
@@ -31,6 +34,8 @@ PATIENCE = 10.0
 """Seconds that one question to Kafka may take."""
 
 _MOVING = 0.2
+_SLICE = 1.0
+"""Seconds after which it is looked why a question about a topic has no answer."""
 
 # A fetch at the end of a topic waits on the broker for more; an assignment that follows it would wait as long.
 _READING = {
@@ -69,9 +74,22 @@ class KafkaAddress(msgspec.Struct, frozen=True):
             raise SituError(KAFKA_AWAY(servers="an unknown address", reason=reason))
         return msgspec.json.decode(given, type=cls)
 
-    def variables(self) -> dict[str, str]:
-        """What processes of Spark need in their environment to find it."""
-        return {VARIABLE: msgspec.json.encode(self).decode()}
+    def variables(self, *, files: bool = False) -> dict[str, str]:
+        """What processes of Spark need in their environment to find it; with ``files``, also what is in files here."""
+        address = self
+        if files:
+            address = replace(self, options=tuple(self._carried(*each) for each in self.options))
+        return {VARIABLE: msgspec.json.encode(address).decode()}
+
+    def _carried(self, name: str, value: str) -> tuple[str, str]:
+        """An option that names a file as the one that has its content."""
+        if name not in _FILES or Path(value).is_dir():
+            return name, value
+        try:
+            return _FILES[name], Path(value).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is no text"
+            raise self.away(f"`{value}`, which `{name}` names, cannot be read: {reason}") from error
 
     def __repr__(self) -> str:
         return f"KafkaAddress({self.servers})"
@@ -81,21 +99,53 @@ class KafkaAddress(msgspec.Struct, frozen=True):
     def consumer(self, group: str, **options: Any) -> Consumer:
         with library():
             from confluent_kafka import Consumer
-        return Consumer({**self._common, **_READING, "group.id": group, **options}, logger=_quiet())
+        return self._open(Consumer, {**_READING, "group.id": group, **options})
 
     def producer(self, transactional_id: str) -> Producer:
         with library():
             from confluent_kafka import Producer
-        return Producer({**self._common, **_WRITING, "transactional.id": transactional_id}, logger=_quiet())
+        return self._open(Producer, {**_WRITING, "transactional.id": transactional_id})
 
     def admin(self) -> AdminClient:
         with library():
             from confluent_kafka.admin import AdminClient
-        return AdminClient(self._common, logger=_quiet())
+        return self._open(AdminClient, {})
 
-    @property
-    def _common(self) -> dict[str, Any]:
-        return {**_SOON, **dict(self.options), "bootstrap.servers": self.servers}
+    def _open(self, client: Callable[..., T], own: Mapping[str, Any]) -> T:
+        """A client with our options and ``own``; N160 if the library does not take them."""
+        from confluent_kafka import KafkaException
+
+        common = {**_SOON, **dict(self.options), "bootstrap.servers": self.servers, "error_cb": self._hear}
+        try:
+            return client({**common, **own}, logger=_quiet())
+        except KafkaException as error:
+            raise self.away(error) from error
+
+    def _hear(self, error: Any) -> None:
+        """The library tells why it is not let in aside, and goes on trying: what is asked meanwhile only times out."""
+        from confluent_kafka import KafkaError
+
+        if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
+            _refusals[self] = time.monotonic(), _AROUND.sub("", str(error.str()))
+
+    def _refusal(self) -> str:
+        """Why Kafka did not let us in just now; nothing, if it did or does not answer at all."""
+        at, reason = _refusals.get(self, (float("-inf"), ""))
+        return reason if time.monotonic() - at < PATIENCE else ""
+
+    def topic(self, client: Any, name: str) -> Any:
+        """What Kafka says of a topic; N160 if it says nothing. ``client`` is an administrator, or reads nothing."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return client.list_topics(name, timeout=_SLICE).topics[name]
+            except KafkaException as error:
+                client.poll(0)
+                silent = error.args[0].code() in (KafkaError._TRANSPORT, KafkaError._TIMED_OUT)
+                if not silent or self._refusal() or time.monotonic() > until:
+                    raise self.away(error) from error
 
     def when_coordinated(self, ask: Callable[[], T]) -> T:
         """What a group's coordinator says; one that has just become it is asked again. N160 if it does not say."""
@@ -117,10 +167,16 @@ class KafkaAddress(msgspec.Struct, frozen=True):
 
     def away(self, error: object) -> SituError:
         """N160: it does not answer, or not as it should."""
-        return SituError(KAFKA_AWAY(servers=self.servers, reason=reason_of(error)))
+        return SituError(KAFKA_AWAY(servers=self.servers, reason=reason_of(self._refusal() or error)))
 
 
+_refusals: dict[KafkaAddress, tuple[float, str]] = {}
+_AROUND = re.compile(r"^\S+://\S+: | \(after [^()]*\)$|error:[0-9A-F]+:SSL routines:[^:]*:")
+"""What of the library's text is of one connection, or of its own code."""
 _of_run: KafkaAddress | None = None
+
+
+_FILES = {f"ssl.{each}.location": f"ssl.{each}.pem" for each in ("ca", "certificate", "key")}
 
 
 def use_settings(settings: Settings) -> None:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -38,8 +38,8 @@ _MOST_EVENTS = 5000
 _LINGER = 0.005
 """Seconds for which a transaction waits for more."""
 _PENDING = 64
-_STUCK, _CLOSING = 15.0, 2.0
-"""Seconds for a transaction, after which its producer is given up, and for the end of a producer."""
+_BEGINNING, _STUCK, _CLOSING = 5.0, 15.0, 2.0
+"""Seconds for the two halves of a transaction, after which its producer is given up, and for the end of a producer."""
 _PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 OnRefused = Callable[[Sequence[tuple[bytes, SituError]]], Awaitable[None]]
@@ -119,7 +119,7 @@ class _Delivery:
                 _log.log(logging.DEBUG if error.code == NOT_ON_BUS.code else logging.WARNING, "%s", error)
             except TimeoutError:
                 # Whatever its transaction still does: the next producer ends it before it looks how far it came.
-                _log.warning("%s", self._address.away(f"a transaction took longer than {_STUCK:.0f} s"))
+                _log.warning("%s", self._address.away("a transaction took too long"))
             except Exception as error:  # noqa: BLE001 - it begins again where the last transaction ended
                 _log.error("delivering %s failed", self._id, exc_info=error)
             await asyncio.sleep(_PAUSES[min(self._failures, len(_PAUSES) - 1)])
@@ -153,7 +153,9 @@ class _Delivery:
                     records, refused = await thread.call(_written, some, self._writer)
                     if refused:  # before the transaction: it says that they are done with
                         await self._refuse(refused)
-                    await thread.call(sink.write, records, some[-1], within=_STUCK)
+                    # The client library may wait for ever for a coordinator that died (librdkafka #5456 and #5511).
+                    await thread.call(sink.begin, records, some[-1], within=_BEGINNING)
+                    await thread.call(sink.commit, within=_STUCK)
                     await consumption.acknowledge(some[-1].seq)
                     some, self._failures = [], 0
             finally:
@@ -199,11 +201,12 @@ class _Sink:
 
         self._address = address
         self._topic = topic
-        self._whose = whose
+        self._failed = ""
+        """Why a record was not written; after that a sink is not used any more."""
         self._group = address.consumer(name)
         self._producer: Producer = address.producer(name)
         try:
-            count = len(self._group.list_topics(topic, timeout=PATIENCE).topics[topic].partitions)
+            count = len(address.topic(self._group, topic).partitions)
             if not count:
                 remedy = "Create it, or correct its name; what waits is delivered as soon as it is there."
                 raise SituError(TOPIC_UNUSABLE(topic=topic, whose=whose, reason="it is not there", remedy=remedy))
@@ -219,35 +222,41 @@ class _Sink:
             raise address.away(error) from error
         self.done = msgspec.json.decode(found.metadata, type=_Place) if found.metadata else _Place()
 
-    def write(self, records: Sequence[WrittenRecord], last: StoredMessage) -> None:
-        """One transaction: these records, and that all up to this message is delivered. N160 if it did not end."""
+    def begin(self, records: Sequence[WrittenRecord], last: StoredMessage) -> None:
+        """Begin a transaction: these records, and that all up to this message is delivered. N160 if that fails."""
         from confluent_kafka import TopicPartition
 
         place = _Place(seq=last.seq, at=last.at, own=HANDED in last.headers)
-        text = msgspec.json.encode(place).decode()
-        failed: list[str] = []
-
-        def report(error: Any, _: Any) -> None:
-            if error is not None:
-                failed.append(reason_of(error))
-
-        try:
+        at = [TopicPartition(self._topic, 0, last.seq + 1, msgspec.json.encode(place).decode())]
+        with self._transaction():
             self._producer.begin_transaction()
             for record in records:
-                self._produce(record, report)
-            at = [TopicPartition(self._topic, 0, last.seq + 1, text)]
-            self._producer.send_offsets_to_transaction(at, self._group.consumer_group_metadata(), PATIENCE)
+                self._produce(record)
+            self._producer.send_offsets_to_transaction(at, self._group.consumer_group_metadata(), _BEGINNING)
+
+    def commit(self) -> None:
+        """End the transaction. N160 if it did not end."""
+        with self._transaction():
             self._producer.commit_transaction(PATIENCE)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        try:
+            yield
         except Exception as error:
             with suppress(Exception):
                 self._producer.abort_transaction(PATIENCE)
-            raise self._address.away(failed[0] if failed else error) from error
+            raise self._address.away(self._failed or error) from error
 
-    def _produce(self, record: WrittenRecord, report: Callable[[Any, Any], None]) -> None:
+    def _report(self, error: Any, _: Any) -> None:
+        if error is not None:
+            self._failed = self._failed or reason_of(error)
+
+    def _produce(self, record: WrittenRecord) -> None:
         while True:
             try:
                 self._producer.produce(
-                    self._topic, record.value, record.key, headers=list(record.headers), on_delivery=report
+                    self._topic, record.value, record.key, headers=list(record.headers), on_delivery=self._report
                 )
                 return
             except BufferError:

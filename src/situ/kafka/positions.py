@@ -61,10 +61,7 @@ class TopicPositions:
         return found
 
     def _count(self, topic: str, whose: str) -> int:
-        try:
-            metadata = self._administrator.list_topics(topic, timeout=PATIENCE).topics[topic]
-        except Exception as error:
-            raise self._address.away(error) from error
+        metadata = self._address.topic(self._administrator, topic)
         if metadata.error is None and metadata.partitions:
             self._told.discard(topic)
             return len(metadata.partitions)

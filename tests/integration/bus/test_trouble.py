@@ -27,6 +27,7 @@ from situ.lang.problems import SituError
 from situ.lang.records import replace
 from situ.settings import Settings
 from situ.settings.kinds import BusSettings, plain
+from tests.certificates import make_certificates
 from tests.nats_server import NatsServer, free_port, nats_server
 
 SETTINGS = Settings(name="test")
@@ -242,27 +243,9 @@ def test_a_wrong_token_is_refused_at_once(server: NatsServer, tmp_path: Path) ->
 # ── servers of others ──
 
 
-def openssl(*arguments: str, folder: Path) -> None:
-    subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
-
-
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An authority, what it signed for a server and a client, and an authority that signed nothing."""
-    folder = tmp_path_factory.mktemp("tls")
-    for name in ("ca", "stranger"):
-        key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-        openssl(
-            "req", "-x509", *key, "-keyout", f"{name}.key", "-out", f"{name}.pem", "-subj", f"/CN={name}", folder=folder
-        )
-    (folder / "san").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
-    for name in ("server", "client"):
-        openssl(
-            "req", "-new", *key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}", folder=folder
-        )
-        sign = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-extfile", "san", "-days", "2")
-        openssl("x509", "-req", "-in", f"{name}.csr", *sign, "-out", f"{name}.pem", folder=folder)
-    return folder
+    return make_certificates(tmp_path_factory.mktemp("tls"))
 
 
 def test_tls_and_credentials_of_a_server_of_ones_own(tmp_path: Path, certificates: Path) -> None:

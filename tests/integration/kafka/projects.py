@@ -6,9 +6,10 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from situ.app.run import RunProcess
@@ -18,21 +19,14 @@ from situ.event.lines import decode_line, stored_lines
 from situ.event.row import Row
 from situ.event.subjects import BusNames
 from situ.testing.fixtures import load_project
+from tests.kafka_server import KafkaServer
 from tests.project_files import write
 
+NOTHING: Mapping[str, str] = MappingProxyType({})
 TYPES = """
 version: 1
 events:
   Reading: {sensor: string, value: double °C, count: optional long}
-"""
-CONTEXT = """
-version: 1
-context: us
-extends: root
-events:
-  Reading: {sensor: string, value: double °F, count: optional long}
-maps:
-  - in: Reading -> Reading
 """
 CLIENTS = """
 version: 1
@@ -48,13 +42,29 @@ clients:
 
 
 def project(
-    folder: Path, servers: str, *, engine: str = "edge", clients: str = CLIENTS, more: str = "", **files: str
+    folder: Path,
+    servers: str,
+    *,
+    engine: str = "edge",
+    clients: str = CLIENTS,
+    more: str = "",
+    files: Mapping[str, str] = NOTHING,
 ) -> Path:
     settings = f"version: 1\nname: plant\nengine: {engine}\nkafka: {{servers: '{servers}'{more}}}\n"
     if engine == "spark":
         settings += "spark: {master: 'local[2]', trigger: 100 ms, conf: {spark.ui.enabled: false}}\n"
     write(folder, {"situ.yaml": settings, "types/t.yaml": TYPES, "clients/c.yaml": clients, **files})
     return folder
+
+
+def secured(broker: KafkaServer) -> str:
+    """More settings of Kafka, for the listener that asks for the password of the environment."""
+    return f", options: {json.dumps(broker.options(password='${KAFKA_PASSWORD}'))}"
+
+
+def files_with(folder: Path, text: str) -> list[Path]:
+    """The files below a folder that hold a text."""
+    return [each for each in folder.rglob("*") if each.is_file() and text.encode() in each.read_bytes()]
 
 
 @asynccontextmanager

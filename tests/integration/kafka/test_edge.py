@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-import fastavro
+import pytest
 
-from situ.kafka.protobuf import ProtobufReader
-from situ.kafka.schema_registry import SchemaRegistry, join_value
-from tests.integration.kafka.projects import CONTEXT, Logs, once, project, running, until, value
-from tests.kafka_server import KafkaServer
-from tests.project_files import write
+from tests.integration.kafka.projects import Logs, files_with, once, project, running, secured, until, value
+from tests.integration.kafka.typed import DEAD, TypedTopics
+from tests.kafka_server import PASSWORD, KafkaServer
 from tests.schema_registry import RegistryServer, registry_server
 
 
@@ -26,7 +21,7 @@ async def _way(broker: KafkaServer, folder: Path) -> None:
     broker.write(
         "readings", [b"garbage", (b"s1", b'{"n": 1}'), (b"s1", None), (b"s2", value(1000, value="warm"))], partition=0
     )
-    project(folder, broker.servers)
+    project(folder, broker.secure_servers, more=secured(broker))
     async with running(folder):
         logs = Logs(folder)
         await until(lambda: len(logs.root) >= 1000 and len(logs.dead) >= 4)
@@ -68,77 +63,29 @@ async def _again(broker: KafkaServer, folder: Path) -> None:
     assert len(broker.read("hot")) == 2009
 
 
-TYPED = """
-version: 1
-clients:
-  plant:
-    context: us
-    kafka: {topics: [avro], type: Reading, format: avro, time: at, id: n}
-    advertisements: {readings: {type: Reading}}
-  partner:
-    kafka: {topics: [events]}
-    advertisements: {readings: {type: Reading}}
-  desk:
-    subscriptions:
-      all: {types: [Reading], kafka: {topic: proto, key: sensor, format: protobuf}}
-      whole: {types: [Reading], kafka: {topic: whole, format: cloudevents}}
-"""
-AVRO = {
-    "type": "record",
-    "name": "R",
-    "fields": [
-        {"name": "n", "type": "long"},
-        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
-        {"name": "sensor", "type": "string"},
-        {"name": "value", "type": "double"},
-    ],
-}
-
-
-def _avro(registry: RegistryServer, schema: dict[str, Any], **values: Any) -> bytes:
-    id = registry.register("avro-value", {"schema": json.dumps(schema), "schemaType": "AVRO"})
-    content = io.BytesIO()
-    fastavro.schemaless_writer(content, fastavro.parse_schema(json.loads(json.dumps(schema))), values)
-    return join_value(id, content.getvalue())
-
-
 async def _typed(broker: KafkaServer, registry: RegistryServer, folder: Path) -> None:
-    broker.create("avro", "events", "proto", "whole")
-    more = {**AVRO, "fields": [*AVRO["fields"], {"name": "count", "type": ["null", "long"], "default": None}]}
-    at = datetime(2026, 1, 1, tzinfo=UTC)
-    warm = [_avro(registry, AVRO, n=each, at=at, sensor="a", value=212.0) for each in range(3)]
-    changed = [_avro(registry, more, n=each, at=at, sensor="b", value=32.0, count=each) for each in range(3, 6)]
-    broker.write("avro", [*warm, b"garbage", warm[0][:7], join_value(999, b"x"), *changed])
-    headers = [("ce_specversion", b"1.0"), ("ce_type", b"Reading"), ("ce_id", b"6"), ("ce_source", b"lake")]
-    broker.write("events", [(None, b'{"sensor": "c", "value": 1}', headers)])
-    write(folder, {"contexts/us.yaml": CONTEXT})
-    project(folder, broker.servers, clients=TYPED, more=f", registry: '{registry.url}'")
+    topics = TypedTopics(broker, registry, "edge")
+    topics.write_first()
+    project(folder, broker.servers, clients="version: 1\n", more=f", registry: '{registry.url}'", files=topics.files)
     async with running(folder):
+        await until(lambda: topics.is_done(changed=False))
+        topics.write_changed()
+        await until(topics.is_done)
         logs = Logs(folder)
-        await until(lambda: len(logs.root) >= 7 and len(logs.dead) >= 3)
-        await until(lambda: len(broker.read("proto")) >= 7 and len(broker.read("whole")) >= 7)
-        dead, rows = logs.dead, logs.root
+        dead = logs.dead
         logs.close()
-    assert sorted(each["code"] for each in dead) == ["E760", "E761", "E762"]
-    assert {row.id: json.loads(row.data)["value"] for row in rows if row.client == "plant"} == {
-        **{str(each): 100.0 for each in range(3)},
-        **{str(each): 0.0 for each in range(3, 6)},
-    }
-    read = ProtobufReader(SchemaRegistry(registry.url))
-    found = {dict(each.headers())["ce_id"]: (each.key(), read("proto", each.value())) for each in broker.read("proto")}
-    assert found[b"1"] == (b"a", {"sensor": "a", "value": 100.0})
-    assert found[b"5"] == (b"b", {"sensor": "b", "value": 0.0, "count": 5})
-    assert found[b"6"] == (b"c", {"sensor": "c", "value": 1.0})
-    whole = {each["id"]: each for each in (json.loads(each.value()) for each in broker.read("whole"))}
-    assert whole["6"]["data"] == {"sensor": "c", "value": 1.0}
-    assert whole["6"]["source"].endswith("lake")
+    topics.check()
+    assert sorted(each["code"] for each in dead) == DEAD
 
 
-def test_avro_and_cloudevents_in_and_protobuf_out(broker: KafkaServer, tmp_path: Path) -> None:
+def test_avro_protobuf_and_cloudevents_in_and_out(broker: KafkaServer, tmp_path: Path) -> None:
     with registry_server() as registry:
         asyncio.run(_typed(broker, registry, tmp_path / "plant"))
 
 
-def test_topics_are_read_and_written_once(broker: KafkaServer, tmp_path: Path) -> None:
+def test_topics_are_read_and_written_once(broker: KafkaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With TLS and a password, which the broker asks for."""
+    monkeypatch.setenv("KAFKA_PASSWORD", PASSWORD)
     asyncio.run(_way(broker, tmp_path / "plant"))
     asyncio.run(_again(broker, tmp_path / "plant"))
+    assert files_with(tmp_path, PASSWORD) == []

@@ -9,14 +9,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
+import pytest
 
 from situ.event.row import Row
-from tests.integration.kafka.projects import CLIENTS, Logs, once, project, value
-from tests.kafka_server import KafkaServer
+from tests.integration.kafka.projects import CLIENTS, Logs, files_with, once, project, secured, value
+from tests.integration.kafka.typed import DEAD, TypedTopics
+from tests.kafka_server import PASSWORD, KafkaServer
+from tests.schema_registry import registry_server
 from tests.volume import cases
 
 _SITU = Path(sys.executable).parent / "situ"
@@ -51,81 +54,123 @@ class _Run:
         self.process.send_signal(signal.SIGINT)
         self.process.wait(60)
 
-
-@contextmanager
-def _running(folder: Path) -> Iterator[_Run]:
-    run = _Run(folder)
-    try:
-        yield run
-    finally:
-        if run.process.poll() is None:
-            run.kill()
+    def has_ended(self) -> bool:
+        return self.process.poll() is not None
 
 
-def _until(run: _Run, what: Callable[[], bool], within: float = 180.0) -> None:
-    deadline = time.monotonic() + within
-    while True:
-        assert run.process.poll() is None, run.log.read_text()[-3000:]
-        assert time.monotonic() < deadline, run.log.read_text()[-3000:]
+class _Plant:
+    """A project on Spark whose run, broker and workers are killed."""
+
+    def __init__(self, folder: Path, broker: KafkaServer, read: str) -> None:
+        self.folder, self._broker, self._read = folder, broker, read
+        self.run = _Run(folder)
+
+    def write(self, numbers: range) -> None:
+        self._broker.write(self._read, ((f"s{each % 97}", value(each)) for each in numbers))
+
+    def root(self) -> list[Row]:
+        """What the topic of numbers became."""
+        logs = Logs(self.folder)
         try:
-            if what():
-                return
-        except Exception:  # noqa: BLE001 - the bus or the broker is not there yet
-            pass
-        time.sleep(0.3)
+            return [row for row in logs.root if row.client == "plant"]
+        finally:
+            logs.close()
 
+    def dead(self) -> list[str]:
+        logs = Logs(self.folder)
+        try:
+            return [each["code"] for each in logs.dead]
+        finally:
+            logs.close()
 
-def _root(folder: Path) -> list[Row]:
-    logs = Logs(folder)
-    try:
-        return logs.root
-    finally:
-        logs.close()
+    def until(self, what: Callable[[], bool], within: float = 180.0) -> None:
+        deadline = time.monotonic() + within
+        while True:
+            assert not self.run.has_ended(), self.run.log.read_text()[-3000:]
+            assert time.monotonic() < deadline, self.run.log.read_text()[-3000:]
+            with suppress(Exception):  # the bus or the broker is not there yet
+                if what():
+                    return
+            time.sleep(0.3)
 
+    # ── who is killed ──
 
-@cases(5_000, 200_000)
-def test_events_are_taken_and_delivered_once(cases: int, broker: KafkaServer, tmp_path: Path) -> None:
-    folder = tmp_path / "plant"
-    read, written = f"spark-{cases}", f"spark-hot-{cases}"
-    broker.create(read, partitions=4)
-    broker.create(written, partitions=2)
-    part = cases // 4
-    _write(broker, read, range(part))
-    broker.write(read, [b"garbage", b"\xff\xfe"], partition=1)
-    clients = CLIENTS.replace("[readings]", f"[{read}]").replace("topic: hot", f"topic: {written}")
-    project(folder, broker.servers, engine="spark", clients=clients)
-    with _running(folder) as run:
-        _until(run, lambda: len(_root(folder)) >= part)
-        _write(broker, read, range(part, 2 * part))
-        run.kill()  # the driver, with a batch under way or none
-    with _running(folder) as run:
-        _write(broker, read, range(2 * part, 3 * part))
-        _until(run, lambda: len(_root(folder)) >= 2 * part + 1)
-        workers = run.workers()
+    def kill_driver(self) -> None:
+        self.run.kill()
+        self.run = _Run(self.folder)
+
+    def kill_workers(self) -> None:
+        workers = self.run.workers()
         assert workers
         for worker in workers:
             worker.kill()
-        broker.kill()
-        broker.start()
-        _write(broker, read, range(3 * part, cases))
-        _until(run, lambda: len(_root(folder)) >= cases)
-        _until(run, lambda: len(broker.read(written)) >= cases)
-        rows = _root(folder)
-        logs = Logs(folder)
-        dead = logs.dead
-        logs.close()
-        run.stop()
+
+    def kill_broker(self) -> None:
+        self._broker.kill()
+        self._broker.start()
+
+    def kill_both(self) -> None:
+        self.kill_workers()
+        self.kill_broker()
+
+
+@contextmanager
+def _plant(folder: Path, broker: KafkaServer, read: str) -> Iterator[_Plant]:
+    plant = _Plant(folder, broker, read)
+    try:
+        yield plant
+    finally:
+        if not plant.run.has_ended():
+            plant.run.kill()
+
+
+_KILLS = (_Plant.kill_driver, _Plant.kill_both)
+_ALL_KILLS = (_Plant.kill_driver, _Plant.kill_workers, _Plant.kill_broker, _Plant.kill_both) * 4
+
+
+@cases(6_000, 200_000)
+def test_events_are_taken_and_delivered_once(
+    cases: int, broker: KafkaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With TLS and a password, beside topics in Avro and Protobuf, while everything is killed."""
+    monkeypatch.setenv("KAFKA_PASSWORD", PASSWORD)
+    kills = _KILLS if cases < 100_000 else _ALL_KILLS
+    read, written = f"spark-{cases}", f"spark-hot-{cases}"
+    broker.create(read, partitions=4)
+    broker.create(written, partitions=2)
+    clients = CLIENTS.replace("[readings]", f"[{read}]").replace("topic: hot", f"topic: {written}")
+    part = cases // (len(kills) + 1)
+    with registry_server() as registry:
+        typed = TypedTopics(broker, registry, f"typed-{cases}")
+        typed.write_first()
+        settings = f"{secured(broker)}, registry: '{registry.url}'"
+        folder = tmp_path / "plant"
+        project(folder, broker.secure_servers, engine="spark", clients=clients, more=settings, files=typed.files)
+        with _plant(folder, broker, read) as plant:
+            broker.write(read, [b"garbage", b"\xff\xfe"], partition=1)
+            for number, kill in enumerate(kills):
+                before = number * part
+                plant.write(range(before, before + part // 2))
+                plant.until(lambda before=before: len(plant.root()) > before)
+                plant.write(range(before + part // 2, before + part))
+                if number == 1:
+                    typed.write_changed()
+                kill(plant)  # with a batch under way, mostly
+            plant.write(range(len(kills) * part, cases))
+            plant.until(lambda: len(plant.root()) >= cases)
+            plant.until(lambda: len(broker.read(written)) >= cases)
+            plant.until(typed.is_done)
+            rows, dead = plant.root(), plant.dead()
+            plant.run.stop()
+        typed.check()
+    assert files_with(tmp_path, PASSWORD) == []
     found = broker.read(written)
     assert once(rows)
     assert sorted(int(row.id) for row in rows) == list(range(cases))
-    assert [each["code"] for each in dead] == ["E760", "E760"]
+    assert sorted(dead) == sorted(["E760", "E760", *DEAD])
     keys = [dict(each.headers())["situkey"] for each in found]
     assert len(keys) == len(set(keys)) == cases
     assert sorted(json.loads(each.value())["count"] for each in found) == list(range(cases))
     # An event has the key that follows from where its record is.
     by_key = {row.key: row for row in rows}
     assert {key.decode() for key in keys} == by_key.keys()
-
-
-def _write(broker: KafkaServer, topic: str, numbers: range) -> None:
-    broker.write(topic, ((f"s{each % 97}", value(each)) for each in numbers))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import tarfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,8 +27,11 @@ from situ.event.row import Row
 from situ.event.subjects import REGISTRY, BusNames
 from situ.project.check import check_folder
 from tests.faults.deployed import Deployed, deployed, wait_for
+from tests.integration.kafka.projects import CLIENTS, files_with, once, secured, value
+from tests.integration.kafka.projects import TYPES as READINGS
 from tests.integration.spark.test_detection import running
 from tests.integration.spark.test_scenarios import EXAMPLES, PARTS, files_of
+from tests.kafka_server import PASSWORD, kafka_server
 from tests.nats_server import free_port
 from tests.s3_server import BUCKET, s3_server
 from tests.spark_cluster import SparkCluster, spark_cluster, why_not
@@ -160,10 +164,20 @@ class OnCluster:
 
 
 @contextmanager
-def on_cluster(folder: Path, checkpoints: str, conf: Mapping[str, str] = NOTHING) -> Iterator[OnCluster]:
+def on_cluster(
+    folder: Path,
+    checkpoints: str,
+    conf: Mapping[str, str] = NOTHING,
+    *,
+    situ: str = "",
+    files: Mapping[str, str] = NOTHING,
+    variables: Mapping[str, str] = NOTHING,
+    hidden: Sequence[Path] = (),
+) -> Iterator[OnCluster]:
+    """A project of these ``files`` instead of the example; workers do not see what is ``hidden``."""
     project = folder / "project"
     project.mkdir(parents=True)
-    with spark_cluster(folder / "cluster", hidden=[project, SOURCE]) as cluster:
+    with spark_cluster(folder / "cluster", hidden=[project, SOURCE, *hidden]) as cluster:
         page = free_port()
         given = {
             "spark.driver.host": "127.0.0.1",
@@ -178,9 +192,9 @@ def on_cluster(folder: Path, checkpoints: str, conf: Mapping[str, str] = NOTHING
             **conf,
         }
         spark = {"master": cluster.url, "checkpoints": checkpoints, "conf": given}
-        settings = f"spark: {json.dumps(spark)}\ndefaults: {{install_timeout: 60 s}}\n"
-        files = {**example(), "types/all.yaml": "version: 1\n"}
-        with deployed(project, engine="spark", situ=settings, files=files) as run:
+        settings = f"spark: {json.dumps(spark)}\ndefaults: {{install_timeout: 60 s}}\n{situ}"
+        files = {"types/all.yaml": "version: 1\n", **(files or example())}
+        with deployed(project, engine="spark", situ=settings, files=files, variables=dict(variables)) as run:
             yield OnCluster(cluster, run, page)
 
 
@@ -276,3 +290,47 @@ def test_states_are_on_an_object_store_and_everything_is_killed_ten_times(spark:
     with s3_server(tmp_path / "s3") as s3, on_cluster(tmp_path, f"s3a://{BUCKET}/states", s3.conf) as at:
         check_kills(at, given, KILLS * 10, expected)
         assert at.run.stop() == 0
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+def test_workers_read_topics_with_what_comes_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers have neither library, password nor certificates of Kafka of their own, and nothing shows the password."""
+    with kafka_server(tmp_path / "kafka") as broker:
+        broker.create("readings", partitions=4)
+        broker.create("hot")
+        settings = f"kafka: {{servers: '{broker.secure_servers}'{secured(broker)}}}\n"
+        files = {"types/readings.yaml": READINGS, "clients/readings.yaml": CLIENTS}
+        given = {"KAFKA_PASSWORD": PASSWORD}
+        states, hidden = f"file://{tmp_path}/states", [broker.folder]
+        with on_cluster(tmp_path, states, situ=settings, files=files, variables=given, hidden=hidden) as at:
+            monkeypatch.setenv("KAFKA_PASSWORD", PASSWORD)  # for this process, which reads situ.yaml, too
+
+            def rows() -> list[Row]:
+                return [row for row in at.run.root() if row.client == "plant"]
+
+            def kill_broker(_: OnCluster) -> None:
+                broker.kill()
+                broker.start()
+
+            step = 5_000
+            for number, kill in enumerate((*KILLS, kill_broker)):
+                numbers = range(number * step, (number + 1) * step)
+                broker.write("readings", [(f"s{each % 7}", value(each)) for each in numbers])
+                wait_for(lambda number=number: len(rows()) > number * step, "topics are read", every=0.5)
+                kill(at)
+            wait_for(lambda: len(rows()) >= 4 * step, "all is read", every=0.5)
+            wait_for(lambda: len(broker.read("hot")) >= 4 * step, "all is written", every=0.5)
+            assert once(rows())
+            assert sorted(int(row.id) for row in rows()) == list(range(4 * step))
+            keys = [dict(each.headers())["situkey"] for each in broker.read("hot")]
+            assert len(set(keys)) == len(keys) == 4 * step
+            assert at.run.dead() == []
+            assert PASSWORD not in json.dumps(at.page("environment"))
+            assert not any(PASSWORD in str(each.cmdline()) for each in at.cluster.executors())
+            logs = [*(tmp_path / "cluster").glob("*.log"), *(tmp_path / "cluster").glob("worker-*/*/*/std*")]
+            assert logs
+            assert not any(PASSWORD in each.read_text(errors="replace") for each in logs)
+            assert files_with(at.run.folder / ".situ" / "logs", PASSWORD) == []
+            with tarfile.open(next((at.run.folder / ".situ" / "cache" / "spark-archives").iterdir())) as archive:
+                assert any("/confluent_kafka.libs/librdkafka" in each for each in archive.getnames())
