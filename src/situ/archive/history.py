@@ -80,19 +80,27 @@ class ArchivedBus:
 
     async def state(self, stream: str) -> StreamState:
         """Of the root log: from the first archived message on."""
-        found = await self._bus.state(stream)
+        found = await self._held(stream)
         segments = await self._known() if stream == self._stream else []
         if not segments or segments[0].first >= found.first:
             return found
         return replace(found, first=segments[0].first, messages=found.last - segments[0].first + 1)
 
+    async def _held(self, stream: str) -> StreamState:
+        """What the bus has. One that has nothing, not even where its log ended, stands behind the archive."""
+        found = await self._bus.state(stream)
+        if found.messages or stream != self._stream or not (segments := await self._known()):
+            return found
+        last = max(found.last, segments[-1].last)
+        return replace(found, first=last + 1, last=last)
+
     async def find(self, stream: str, at: datetime) -> int:
         """The first sequence stored at or after this time, wherever it is."""
         time, segments = microseconds(at), await self._known() if stream == self._stream else []
-        found = (await self._bus.state(stream)).first
-        behind = [each for each in segments if each.first < found]
+        held = await self._held(stream)
+        behind = [each for each in segments if each.first < held.first]
         if not behind or behind[-1].end < time:
-            return await self._bus.find(stream, at)
+            return await self._bus.find(stream, at) if held.messages else held.first
         segment = behind[bisect_left(behind, time, key=lambda each: each.end)]
         return await asyncio.to_thread(self._first_since, segment, time)
 
@@ -123,7 +131,7 @@ class ArchivedBus:
                 yield message
                 expected = message.seq + 1
         if last is None:
-            last = (await self._bus.state(self._stream)).last if expected == first else expected - 1
+            last = (await self._held(self._stream)).last if expected == first else expected - 1
         async for each in self._archived(expected, last):
             yield each
 

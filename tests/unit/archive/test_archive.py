@@ -14,6 +14,7 @@ from situ.archive.format import ArchiveDescription, archive_of, open_archive
 from situ.archive.history import ArchivedBus
 from situ.archive.layout import ArchiveTerms, messages_of, tables_of
 from situ.archive.parquet import ParquetArchive
+from situ.bus.memory import MemoryBus
 from situ.event.instants import instant_at
 from situ.event.message import GENERATION, StoredMessage
 from situ.lang.problems import SituError
@@ -309,3 +310,23 @@ async def test_the_log_is_found_by_time_wherever_it_is(tmp_path: Path) -> None:
     joined = ArchivedBus(log.bus, log.archive())
     assert [await joined.find(stream, instant_at(max(each, 0))) for each in wanted] == expected
     assert (await joined.state(stream)).first == 1
+
+
+@in_loop
+async def test_a_bus_that_has_nothing_any_more_is_where_the_archive_ends(tmp_path: Path) -> None:
+    """Whether it knows up to where its log was, or is new."""
+    log = await log_of(tmp_path, 40, days=5)
+    await log.catch_up()
+    messages, stream = await log.messages(), log.bus.names.root_stream
+    wanted = [0, *(each.at for each in messages), log.now + DAY]
+    expected = [await log.bus.find(stream, instant_at(each)) for each in wanted]
+    last = (await log.bus.state(stream)).last
+    new = MemoryBus()
+    await new.prepare(Settings())
+    await log.bus.purge(stream, last + 1)
+    for bus in (log.bus, new):
+        joined = ArchivedBus(bus, log.archive())
+        state = await joined.state(stream)
+        assert (state.first, state.last, state.messages) == (1, last, last)
+        assert [await joined.find(stream, instant_at(each)) for each in wanted] == expected
+        assert [each async for each in joined.read(stream, 1, None)] == messages
