@@ -6,5 +6,6 @@ know stages or plans: what it reads goes the way of any client's messages.
 
 Front door: `connection` (KafkaAddress, use_settings, group_of, library), `records` (KafkaRecord, RecordMessage,
 pack_records, incarnation_of), `formats` (reader_of, writer_of), `positions` (TopicPositions, Extent, first_offset,
-taken_of, within), `partition_reader` (RangeReader), `ingress` (TopicIngress), `delivery` (TopicDeliveries).
+taken_of, within), `partition_reader` (RangeReader), `ingress` (TopicIngress), `delivery` (TopicDeliveries),
+`worker_thread` (WorkerThread).
 """
