@@ -21,7 +21,18 @@ from situ.lang.types.json_codec import TYPE_KEY
 from situ.lang.types.model import BOOLEAN, DOUBLE, INT, LONG, STRING, ListOf, Struct, Type, plain
 from situ.lang.types.table import Types
 from situ.routing.filter import Filter
-from situ.routing.normal_form import Atom, Conjunction, IsAbsent, OneOf, Opaque, Path, Prefix, RangeBound
+from situ.routing.normal_form import (
+    Atom,
+    Conjunction,
+    IsAbsent,
+    IsPresent,
+    NoneOf,
+    OneOf,
+    Opaque,
+    Path,
+    Prefix,
+    RangeBound,
+)
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Intervals: which of many ranges does a value lie in? A segment tree, built once, searched for one value or many. The
@@ -144,7 +155,7 @@ class Segment:
         )
         """The attributes of the data that are read by any of the filters; None: the data as a whole."""
         self.asks_for_type = any(
-            isinstance(atom, OneOf) and atom.path == _EVENT_TYPE
+            isinstance(atom, OneOf | NoneOf) and atom.path == _EVENT_TYPE
             for each in filters
             for conjunction in each.conjunctions
             for atom in conjunction
@@ -306,8 +317,8 @@ class _SegmentBuilder:
             case OneOf(path=path, values=values):
                 few = 2 if _bare(self._kinds.get(path)) == BOOLEAN else 10
                 return min(0.9, len(values) / max(few, len(self._constants[path]))), atom, 1
-            case Prefix(path=path, text=text, exact=exact):
-                return 1 / max(5, len(self._constants[path])) + 0.01 / len(text), atom, int(exact)
+            case Prefix(path=path, text=text):
+                return 1 / max(5, len(self._constants[path])) + 0.01 / len(text), atom, int(atom.exact)
             case RangeBound(path=path):
                 bounds = self._bounds(path, conjunction)
                 low, high = _tightest(bounds)
@@ -316,8 +327,8 @@ class _SegmentBuilder:
                 return self._width(path, low, high), atom, len(bounds)
             case IsAbsent():
                 return 0.3, atom, 1
-            case Opaque():
-                return 1.0, atom, 0
+            case NoneOf() | IsPresent() | Opaque():
+                return 1.0, atom, 0  # most events have the attribute, and another value
 
     def _bounds(self, path: Path, conjunction: Conjunction) -> list[RangeBound]:
         kind = _dtype(self._kinds.get(path))
@@ -356,6 +367,9 @@ def _for_event(event: str, conjunction: Conjunction) -> Conjunction | None:
     for atom in conjunction:
         if isinstance(atom, OneOf) and atom.path == _EVENT_TYPE:
             if event not in atom.values:
+                return None
+        elif isinstance(atom, NoneOf) and atom.path == _EVENT_TYPE:
+            if event in atom.values:
                 return None
         elif isinstance(atom, OneOf | RangeBound) and atom.path == EVENT_TIME:
             left.append(_in_microseconds(atom))

@@ -22,7 +22,7 @@ from situ.lang.types.table import Types
 from situ.routing import Subscription
 from situ.routing.delivery_groups import DeliveryTargets, group_id, group_of, merge
 from situ.routing.filter_index import Intervals
-from situ.routing.normal_form import IsAbsent, OneOf, Opaque, Prefix, RangeBound, normal_form
+from situ.routing.normal_form import IsAbsent, IsPresent, NoneOf, OneOf, Opaque, Prefix, RangeBound, normal_form
 from situ.routing.routing_table import RoutedRows, RoutingTable, compile_routing
 from tests.oracles.routing import match_all
 
@@ -269,14 +269,18 @@ def form(text: str) -> Any:
         ("new", ((OneOf(NEW, (True,)),),)),
         ("new IS TRUE", ((OneOf(NEW, (True,)),),)),
         ("new IS FALSE", ((OneOf(NEW, (False,)),),)),
+        ("new IS NOT TRUE", ((OneOf(NEW, (False,)),), (IsAbsent(NEW),))),
         ("NOT new", ((OneOf(NEW, (False,)),),)),
         ("room IS NULL", ((IsAbsent(ROOM),),)),
-        ("tag LIKE 'ab%'", ((Prefix(TAG, "ab", exact=True),),)),
-        ("tag LIKE 'ab%c'", ((Prefix(TAG, "ab", exact=False),),)),
-        ("tag LIKE 'a_b%'", ((Prefix(TAG, "a", exact=False),),)),
+        ("room IS NOT NULL", ((IsPresent(ROOM),),)),
+        ("tag <> 'a'", ((NoneOf(TAG, ("a",)),),)),
+        ("tag NOT IN ('a', 'b')", ((NoneOf(TAG, ("a", "b")),),)),
+        ("(new AND floor < 5) IS FALSE", ((OneOf(NEW, (False,)),), (RangeBound(FLOOR, 5, upper=False, open=False),))),
+        ("(new OR floor < 5) IS FALSE", ((OneOf(NEW, (False,)), RangeBound(FLOOR, 5, upper=False, open=False)),)),
+        ("tag LIKE 'ab%'", ((Prefix(TAG, "ab"),),)),
         ("tag LIKE 'ab'", ((OneOf(TAG, ("ab",)),),)),
         ("tag LIKE ''", ((OneOf(TAG, ("",)),),)),
-        ("starts_with(tag, 'ab')", ((Prefix(TAG, "ab", exact=True),),)),
+        ("starts_with(tag, 'ab')", ((Prefix(TAG, "ab"),),)),
         ("TRUE", ((),)),
         ("FALSE", ()),
         ("tag = NULL", ()),
@@ -290,10 +294,19 @@ def test_atoms(text: str, found: Any) -> None:
     assert form(text) == found
 
 
-@pytest.mark.parametrize("text", ["tag LIKE '%a'", "length(tag) = 2", "floor + floor > 2", "tag <> 'a'", "room = tag"])
+@pytest.mark.parametrize("text", ["tag LIKE '%a'", "length(tag) = 2", "floor + floor > 2", "room = tag"])
 def test_other_conditions_are_opaque(text: str) -> None:
     ((atom,),) = form(text)
     assert isinstance(atom, Opaque)
+
+
+@pytest.mark.parametrize(("text", "start"), [("tag LIKE 'ab%c'", "ab"), ("tag LIKE 'a_b%'", "a")])
+def test_a_pattern_that_asks_for_more_than_a_beginning_knows_the_whole(text: str, start: str) -> None:
+    ((atom,),) = form(text)
+    assert isinstance(atom, Prefix)
+    assert atom.text == start
+    assert not atom.exact
+    assert atom.whole == simplify(check_condition(text, event_scope(SEEN, types=TYPES)).tree())
 
 
 def test_too_many_alternatives_are_one_condition() -> None:
