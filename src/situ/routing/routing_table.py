@@ -14,7 +14,7 @@ before: what did not change is shared. The index of an event type is made when i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -32,6 +32,7 @@ from situ.routing.delivery_groups import (
     FilterReader,
     FilterRewriter,
     SharedFilters,
+    SharedFiltersChange,
     merge,
 )
 from situ.routing.filter import Filter
@@ -81,9 +82,15 @@ class RoutingTable:
     """See the module. Made by :func:`compile_routing`."""
 
     def __init__(
-        self, wanted: SharedFilters, indexes: dict[str, TypeIndex], sight: VisibilityCheck | None = None
+        self,
+        wanted: SharedFilters,
+        indexes: dict[str, TypeIndex],
+        sight: VisibilityCheck | None = None,
+        supertypes: dict[str, frozenset[str]] | None = None,
     ) -> None:
         self.wanted = wanted
+        self._supertypes = {} if supertypes is None else supertypes
+        """Type → itself and all above it; the same for all snapshots with the same types."""
         self._sight = sight
         self._restrictions = VisibleTargets(wanted, sight) if sight is not None else None
         self._indexes = indexes
@@ -107,24 +114,35 @@ class RoutingTable:
 
     def changed(self, subscriptions: Mapping[str, Subscription], sight: VisibilityCheck | None = None) -> RoutingTable:
         """The snapshot for other subscriptions to the same types, or for other scopes."""
-        change = self.wanted.changed(subscriptions)
+        return self._after(self.wanted.changed(subscriptions), sight)
+
+    def updated(self, put: Mapping[str, Subscription], drop: Collection[str] = ()) -> RoutingTable:
+        """The snapshot with these subscriptions and without those; it does not look at the others."""
+        return self._after(self.wanted.updated(put, drop), self._sight)
+
+    def _after(self, change: SharedFiltersChange, sight: VisibilityCheck | None) -> RoutingTable:
         if change.wanted is self.wanted:
-            return self if sight is self._sight else RoutingTable(self.wanted, dict(self._indexes), sight)
+            return (
+                self
+                if sight is self._sight
+                else RoutingTable(self.wanted, dict(self._indexes), sight, self._supertypes)
+            )
         is_wanted = change.wanted.targets.__contains__
-        indexes: dict[str, TypeIndex] = {}
+        asked = {each.type for each in (*change.added, *change.removed)}
+        indexes = dict(self._indexes)
         made: dict[tuple[TypeIndex, tuple[Filter, ...], int], TypeIndex] = {}
         for name, index in self._indexes.items():
             above = self._above(name)
+            if asked.isdisjoint(above):
+                continue
             added = tuple(each for each in change.added if each.type in above)
             removed = sum(each.type in above for each in change.removed)
-            if added or removed:
-                changed = made.get((index, added, removed))
-                if changed is None or not changed.serves(self._known_event(name)):
-                    changed = index.changed(self._known_event(name), added, removed, is_wanted)
-                    made[index, added, removed] = changed
-                index = changed
-            indexes[name] = index
-        return RoutingTable(change.wanted, indexes, sight)
+            changed = made.get((index, added, removed))
+            if changed is None or not changed.serves(self._known_event(name)):
+                changed = index.changed(self._known_event(name), added, removed, is_wanted)
+                made[index, added, removed] = changed
+            indexes[name] = changed
+        return RoutingTable(change.wanted, indexes, sight, self._supertypes)
 
     def route(self, rows: Sequence[Row], *, queued: bool = False) -> RoutedRows:
         """Who wants these rows. ``queued``: what waits for durable subscriptions is decided again when it is handed
@@ -278,8 +296,13 @@ class RoutingTable:
 
     def _above(self, name: str) -> frozenset[str]:
         """The type itself and all above it."""
-        event = self._event(name)
-        return frozenset() if event is None else frozenset(str(above) for above in supertypes(event))
+        found = self._supertypes.get(name)
+        if found is None:
+            event = self._event(name)
+            found = frozenset() if event is None else frozenset(str(above) for above in supertypes(event))
+            if event is not None:  # of names that nobody declared there is no end
+                self._supertypes[name] = found
+        return found
 
 
 def _add(routed: RoutedRows, place: int, row: Row, targets: DeliveryTargets) -> None:

@@ -77,9 +77,10 @@ class AdvertisementFilters:
         new = {id: self._as_asked(each) for id, each in advertisements.items() if each.where}
         if not new:
             return
+        known = self._routing if self._asked else None  # of these advertisements, and not of those before
         self._asked = {**self._asked, **new}
         try:
-            self._routing = self._compiled(self._decided())
+            self._routing = known.updated(new) if known is not None else self._compiled(self._decided())
         except SituError:
             self._undecided |= {id for id, each in new.items() if not self._is_decidable(each)}
             self._routing = self._compiled(self._decided())

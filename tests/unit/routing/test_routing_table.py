@@ -20,7 +20,7 @@ from situ.lang.problems import SituError
 from situ.lang.types.model import BOOLEAN, DOUBLE, INT, STRING, Attribute, Struct
 from situ.lang.types.table import Types
 from situ.routing import Subscription
-from situ.routing.delivery_groups import DeliveryTargets, group_id, group_of, merge
+from situ.routing.delivery_groups import DeliveryTargets, SharedMap, group_id, group_of, merge
 from situ.routing.filter_index import Intervals
 from situ.routing.normal_form import IsAbsent, IsPresent, NoneOf, OneOf, Opaque, Prefix, RangeBound, normal_form
 from situ.routing.routing_table import RoutedRows, RoutingTable, compile_routing
@@ -405,3 +405,51 @@ def test_types_do_not_share_an_index_if_what_is_read_of_them_differs() -> None:
     rows = [seen(), seen("Stricter", room="r"), seen(room="r")]
     assert found(both, *rows) == [(0, "a/room,tag"), (1, "a/tag"), (2, "a/tag")]
     assert len({id(index) for index in both._indexes.values()}) == 2
+
+
+# ── mappings that share what stayed the same ──────────────────────────────────────────────────────
+
+
+def test_a_changed_mapping_leaves_the_one_before_as_it_was() -> None:
+    first = SharedMap({"a": 1, "b": 2})
+    second = first.changed({"c": 3, "b": 4}, ["a", "nobody"])
+    assert dict(first) == {"a": 1, "b": 2}
+    assert dict(second) == {"b": 4, "c": 3}
+    assert list(second) == ["b", "c"]
+    assert (len(first), len(second)) == (2, 2)
+    assert second.changed({}) is second
+    assert "a" not in second
+    with pytest.raises(KeyError):
+        second["a"]
+    assert repr(second) == "SharedMap({'b': 4, 'c': 3})"
+
+
+def test_a_mapping_may_hold_none_and_what_is_dropped_and_put_is_there() -> None:
+    known: SharedMap[str, None] = SharedMap[str, None]().changed({"a": None})
+    assert "a" in known
+    assert known["a"] is None
+    assert list(known.changed({"a": None}, ["a"])) == ["a"]
+    assert list(known.changed({}, ["a"]).changed({"a": None})) == ["a"]
+    assert len(known.changed({}, ["a", "a"])) == 0
+
+
+def test_after_many_changes_it_is_what_a_dictionary_would_be() -> None:
+    dice, expected = random.Random(4), dict[int, int]()
+    known: SharedMap[int, int] = SharedMap()
+    for step in range(2_000):
+        put = {dice.randrange(300): step for _ in range(dice.choice((0, 1, 1, 3)))}
+        drop = [dice.randrange(300) for _ in range(dice.choice((0, 0, 1, 2)))]
+        known = known.changed(put, drop)
+        expected = {key: value for key, value in expected.items() if key not in drop or key in put} | put
+        assert len(known) == len(expected)
+    assert dict(known) == expected
+
+
+def test_a_table_takes_changes_without_a_look_at_the_rest() -> None:
+    first = routing(want("a/x", "floor = 2"), want("b/y", "floor = 3"))
+    assert first.route([seen()]).live == [(0, "a", "x")]
+    second = first.updated({"c/z": want("c/z", "floor = 2"), "b/y": want("b/y", "speed > 1")}, ["a/x", "nobody/n"])
+    assert second.route([seen()]).live == [(0, "b", "y"), (0, "c", "z")]
+    assert second.subscriptions == routing(want("b/y", "speed > 1"), want("c/z", "floor = 2")).subscriptions
+    assert first.route([seen()]).live == [(0, "a", "x")]
+    assert second.updated({"c/z": want("c/z", "floor = 2")}, ["nobody/n"]) is second
