@@ -6,8 +6,8 @@ of them are the protocols `FilterRewriter` and `VisibilityCheck`. No input or ou
 
 Front door: `model` (ClientDeclaration, Advertisement, Subscription, Clients, NAME, ROOT, not_of_type), `load`
 (load_clients, client_names), `filter` (Filter, read_filter), `normal_form` (contradict and the atoms), `filter_index`
-(TypeIndex), `covering` (wanted_events, covers, CoveringTable), `delivery_groups` (DeliveryGroup, group_of, FilterReader), `routing_table` (compile_routing, RoutingTable,
-RoutedRows), `visibility` (VisibilityKey).
+(TypeIndex), `covering` (wanted_events, covers, CoveringTable), `delivery_groups` (DeliveryGroup, group_of,
+FilterReader), `routing_table` (compile_routing, RoutingTable, RoutedRows), `visibility` (VisibilityKey).
 """
 
 from situ.routing.model import Advertisement, ClientDeclaration, Clients, Subscription
