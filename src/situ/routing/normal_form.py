@@ -355,11 +355,16 @@ def _narrowed(values: ValueSet) -> ValueSet:
 
 def value_sets(conjunction: Iterable[Atom]) -> dict[Path, ValueSet]:
     """What an AND leaves of the values of each attribute that it asks of by comparing it with constants."""
-    by_path: dict[Path, list[Atom]] = {}
+    return {path: value_set(atoms) for path, atoms in atoms_by_path(conjunction).items()}
+
+
+def atoms_by_path(conjunction: Iterable[Atom]) -> dict[Path, tuple[Atom, ...]]:
+    """What an AND compares with constants, by the path of the attribute."""
+    found: dict[Path, tuple[Atom, ...]] = {}
     for atom in conjunction:
         if not isinstance(atom, Opaque):
-            by_path.setdefault(atom.path, []).append(atom)
-    return {path: value_set(atoms) for path, atoms in by_path.items()}
+            found[atom.path] = (*found.get(atom.path, ()), atom)
+    return found
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -369,12 +374,7 @@ def value_sets(conjunction: Iterable[Atom]) -> dict[Path, ValueSet]:
 
 def contradict(one: Node, other: Node) -> bool:
     """Whether no event can be true of both of these simplified filters."""
-    return exclude_each_other(normal_form(one), normal_form(other))
-
-
-def exclude_each_other(one: Iterable[Conjunction], other: Iterable[Conjunction]) -> bool:
-    """The same of two filters in normal form."""
-    return not any(_is_possible((*left, *right)) for left, right in product(one, other))
+    return not any(_is_possible((*left, *right)) for left, right in product(normal_form(one), normal_form(other)))
 
 
 def _is_possible(conjunction: Conjunction) -> bool:
