@@ -44,7 +44,6 @@ WAITING_NAMES = {
     "least_extra_cost",
     "sees_as_much",
     "transformation_path",
-    "wanted_events",
 }
 PUBLIC = {"react"}
 """Of the client library, for users alone."""
