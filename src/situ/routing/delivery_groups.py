@@ -133,6 +133,10 @@ class SharedMap(Mapping[KeyT, ValueT]):
             new._base, new._changes = _merged(self._base, changes), {}
         return new
 
+    def as_dict(self) -> dict[KeyT, ValueT]:
+        """A copy, for whoever goes through all of it."""
+        return _merged(self._base, self._changes)
+
     def __getitem__(self, key: KeyT) -> ValueT:
         found = self._changes.get(key, _SAME)
         if found is _SAME:
@@ -266,9 +270,10 @@ class SharedFilters(msgspec.Struct, frozen=True):
 
     def changed(self, subscriptions: Mapping[str, Subscription]) -> SharedFiltersChange:
         """What is wanted if these are all subscriptions."""
-        before = self.subscriptions
-        come = {id: each for id, each in subscriptions.items() if _differ(before.get(id), each)}
-        return self.updated(come, [id for id in before if id not in subscriptions])
+        before = self.subscriptions.as_dict()
+        found = before.get
+        come = {id: each for id, each in subscriptions.items() if (old := found(id)) is not each and old != each}
+        return self.updated(come, before.keys() - subscriptions.keys())
 
     def updated(self, put: Mapping[str, Subscription], drop: Collection[str] = ()) -> SharedFiltersChange:
         """What is wanted with these subscriptions, and without those; it takes as long as there are of these."""
