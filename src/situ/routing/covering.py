@@ -1,8 +1,8 @@
 """Covering: whether all that one subscription wants is wanted by another, and what a neighbour need not be told.
 
 `wanted_events` reads conditions once, `covers` compares what was read, `CoveringTable` keeps what one neighbour was
-told and what only the teller remembers. It knows filters and types. Whether one tag set is visible to all that another
-is visible to is asked of :func:`situ.scopes.visibility_plan.sees_as_much`; who is a neighbour is the caller's business.
+told and what only the teller remembers. It knows filters and types. What else entries say is compared by the caller:
+tags by :func:`situ.scopes.visibility_plan.sees_as_much`, and one that is not durable covers none that is.
 
 A wrong *no* costs a message, a wrong *yes* loses events. So yes is said only where it follows from the constants that
 attributes are compared with, or where the same condition stands on both sides.

@@ -147,7 +147,7 @@ class SharedMap(Mapping[KeyT, ValueT]):
         return value
 
     def __contains__(self, key: object) -> bool:
-        found = self._changes.get(key, _SAME)  # type: ignore[call-overload] # of whatever type the key is
+        found = self._changes.get(key, _SAME)  # type: ignore[arg-type]  # of whatever type the key is
         return key in self._base if found is _SAME else found is not _GONE
 
     def __iter__(self) -> Iterator[KeyT]:
