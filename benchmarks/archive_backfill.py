@@ -279,7 +279,7 @@ def check_sample(folder: Path, events: int) -> int:
 
 
 def _variants(bench: Bench) -> list[Variant]:
-    events = bench.some(4_000_000, 20_000)
+    events = bench.some(20_000_000, 20_000)
     folder = bench.folder("archive")
     size = write(folder, events)
     answers: set[str] = set()
@@ -314,7 +314,7 @@ SCENARIOS = [
         name="archive-backfill",
         title="Detection over the archive, as a batch",
         unit="events/s",
-        about="The security policy over four million archived sightings of 3,000 people, by `situ replay --over`: "
+        about="The security policy over twenty million archived sightings of 3,000 people, by `situ replay --over`: "
         "columns of Parquet to the kernel, without the start of Java, each variant bound to its cores on "
         "Linux. All find the same situations, and over the first 60,000 events those that an engine finds message by "
         "message.",

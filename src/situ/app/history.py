@@ -203,6 +203,8 @@ def _session(folder: Path, settings: Settings) -> Iterator[Any]:
     conf = {name: value.value for name, value in settings.spark.conf}
     # Rows of a shuffle are whole portions of events: a few of them are enough for a batch.
     conf.setdefault("spark.sql.execution.arrow.maxBytesPerBatch", str(16 * 1024 * 1024))
+    # Java has nothing in its heap but what it sorts. What does not fit goes to disk, which takes twice as long.
+    conf.setdefault("spark.memory.fraction", "0.8")
     session = open_session(
         app="situ replay",
         master=settings.spark.master.value,

@@ -164,8 +164,8 @@ def history_terms(plan: Plan, policies: Sequence[str], maps: Sequence[FileMap], 
 def detect_history(session: SparkSession, terms: DetectionTerms, plan: HistoryPlan) -> DetectedHistory:
     """The situations of these policies over this history."""
     cores = session.sparkContext.defaultParallelism
-    # More buckets than cores: they are not of one size, and a core that is done takes the next.
-    buckets = max(2 * cores, 2)
+    # Not more buckets than cores: rows that all of them need, as of what must be absent, are in each.
+    buckets = max(cores, 2)
     tasks = plan.tasks(cores)
     if not tasks:
         return DetectedHistory(situations=iter(()))
