@@ -70,7 +70,9 @@ class RealTimeDeliveries:
     def queries(self) -> tuple[RealTimeQuery, ...]:
         """What runs, for whoever looks at the run."""
         return tuple(
-            RealTimeQuery(client=each.client, rows=each.rows, at=each.at, delivers=each.generation == self.report.current)
+            RealTimeQuery(
+                client=each.client, rows=each.rows, at=each.at, delivers=each.generation == self.report.current
+            )
             for each in self.report.queries
         )
 

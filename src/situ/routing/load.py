@@ -32,8 +32,8 @@ from situ.lang.types.table import RESERVED_EVENTS, WORKER_PUBLISHER, Types
 from situ.routing.delivery_groups import FilterRewriter
 from situ.routing.filter import check_filter
 from situ.routing.load_topics import read_source, read_target
-from situ.routing.topics import DELIVERIES, QUEUED, REAL_TIME
 from situ.routing.model import NAME, ROOT, Advertisement, ClientDeclaration, Clients, Subscription
+from situ.routing.topics import DELIVERIES, QUEUED, REAL_TIME
 from situ.settings.kafka import KafkaSettings
 
 CLIENT_KEYS = ("context", "scopes", "kafka", "advertisements", "subscriptions")

@@ -11,7 +11,7 @@ CLOUDEVENTS, JSON, AVRO, PROTOBUF = FORMATS = ("cloudevents", "json", "avro", "p
 WITH_REGISTRY = (AVRO, PROTOBUF)
 BEGIN, END = STARTS = ("begin", "end")
 QUEUED, REAL_TIME = DELIVERIES = ("queued", "real-time")
-"""How a subscription's events reach its topic: by its queue on the bus, or also by a query in real-time mode beside it."""
+"""How a subscription's events reach its topic: by its queue on the bus, or some by a query in real-time mode."""
 
 
 class TopicSource(StoredForm, frozen=True, kw_only=True, omit_defaults=True):

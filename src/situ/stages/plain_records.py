@@ -177,8 +177,19 @@ class PlainRecords:
         if attribute is None and extra == "keep":
             raise NotPlain(f"`{name}` is no attribute of `{self._event}` and is kept all the same")
         fitting: dict[Any, str] = {
-            "time": {STRING: _INSTANT, TIMESTAMP: _INSTANT, INT: _PATTERNS[INT], LONG: _MILLIS, None: f"(?:{_MILLIS}|{_INSTANT})"},
-            "id": {STRING: _PRINTABLE, INT: _PATTERNS[INT], LONG: _PATTERNS[LONG], None: f"(?:{_PATTERNS[LONG]}|{_WORD})"},
+            "time": {
+                STRING: _INSTANT,
+                TIMESTAMP: _INSTANT,
+                INT: _PATTERNS[INT],
+                LONG: _MILLIS,
+                None: f"(?:{_MILLIS}|{_INSTANT})",
+            },
+            "id": {
+                STRING: _PRINTABLE,
+                INT: _PATTERNS[INT],
+                LONG: _PATTERNS[LONG],
+                None: f"(?:{_PATTERNS[LONG]}|{_WORD})",
+            },
             "source": {STRING: _PRINTABLE, None: _PRINTABLE},
         }[key]
         if key == "time" and bare == INT:
@@ -431,8 +442,8 @@ def _quotes_in(text: str, type: Type, names: Iterator[int]) -> str:
             inner = plain(element)
             if not isinstance(inner, Struct | ListOf):
                 return f"{2 if inner in _TEXTUAL else 0} * size({text})"
-            item, sum = f"_situ_p{next(names)}", f"_situ_p{next(names)}"
-            return f"aggregate({text}, 0, ({sum}, {item}) -> {sum} + {_quotes_in(item, element, names)})"
+            item, total = f"_situ_p{next(names)}", f"_situ_p{next(names)}"
+            return f"aggregate({text}, 0, ({total}, {item}) -> {total} + {_quotes_in(item, element, names)})"
         case _:
             return "2" if bare in _TEXTUAL else "0"
 
@@ -475,18 +486,25 @@ def _json(text: str, type: Type, names: Iterator[int]) -> str:
 
 def string_text(text: str) -> str:
     """A text in quotes. Only what a conversion made may have something to escape; letters of codes are small then."""
-    escaped = f"to_json(named_struct('v', {text}))"
-    inner = f"substring({escaped}, 6, length({escaped}) - 6)"
+    inner = "substring(_situ_e, 6, length(_situ_e) - 6)"
     for code in (0x0B, 0x0E, 0x0F, *range(0x1A, 0x20)):
         inner = f"replace({inner}, {spark_text(f'{chr(92)}u{code:04X}')}, {spark_text(f'{chr(92)}u{code:04x}')})"
-    return f"CASE WHEN {text} RLIKE {spark_text(_NO_KEY)} THEN {inner} ELSE concat('\"', {text}, '\"') END"
+    escaped = _once(f"to_json(named_struct('v', {text}))", "_situ_e", inner)
+    return f"CASE WHEN {text} RLIKE {spark_text(_NO_KEY)} THEN {escaped} ELSE concat('\"', {text}, '\"') END"
+
+
+def _once(value: str, name: str, body: str) -> str:
+    """What is made of a value that is worked out once. Spark does not compile a function of elements: what stands in it
+    does not count for the size of Java's methods, of which the text of an event would otherwise be too much."""
+    return f"element_at(transform(array({value}), {name} -> {body}), 1)"
 
 
 def instant_text(text: str) -> str:
     """An instant as :func:`situ.event.instants.print_instant` has it."""
     second = f"date_format({text}, 'yyyy-MM-dd\\'T\\'HH:mm:ss')"
     micros = f"pmod(unix_micros({text}), 1000000)"
-    return f"concat({second}, CASE WHEN {micros} = 0 THEN 'Z' ELSE concat('.', lpad(CAST({micros} AS STRING), 6, '0'), 'Z') END)"
+    fraction = f"concat('.', lpad(CAST({micros} AS STRING), 6, '0'), 'Z')"
+    return f"concat({second}, CASE WHEN {micros} = 0 THEN 'Z' ELSE {fraction} END)"
 
 
 def double_text(text: str) -> str:
@@ -494,20 +512,20 @@ def double_text(text: str) -> str:
 
     Java finds it from version 19 on. So digits are tried one after the other, of which 17 are always enough.
     """
-    short, middle, long = (f"format_string('%.{digits}e', {text})" for digits in (14, 15, 16))
+    short, middle, long = (f"format_string('%.{digits}e', _situ_v)" for digits in (14, 15, 16))
     digits = (
-        f"CASE WHEN try_cast({short} AS DOUBLE) = {text} THEN {short}"
-        f" WHEN try_cast({middle} AS DOUBLE) = {text} THEN {middle} ELSE {long} END"
+        f"CASE WHEN try_cast({short} AS DOUBLE) = _situ_v THEN {short}"
+        f" WHEN try_cast({middle} AS DOUBLE) = _situ_v THEN {middle} ELSE {long} END"
     )
-    plain = _trimmed(f"CAST(try_cast({digits} AS DECIMAL(38,22)) AS STRING)")
-    mantissa = f"TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM substring_index({digits}, 'e', 1)))"
-    exponent = f"CAST(try_cast(substring_index({digits}, 'e', -1) AS INT) AS STRING)"
-    whole = f"CAST(try_cast({text} AS BIGINT) AS STRING)"
+    plain = _trimmed("CAST(try_cast(_situ_d AS DECIMAL(38,22)) AS STRING)")
+    mantissa = "TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM substring_index(_situ_d, 'e', 1)))"
+    exponent = "try_cast(substring_index(_situ_d, 'e', -1) AS INT)"
+    written = f"CASE WHEN {exponent} BETWEEN -5 AND 15 THEN {plain} ELSE concat({mantissa}, 'e', {exponent}) END"
     return (
-        f"CASE WHEN {text} = 0 THEN CAST({text} AS STRING)"
-        f" WHEN abs({text}) < 1e15D AND {text} = floor({text}) THEN concat({whole}, '.0')"
-        f" WHEN abs({text}) >= 1e-5D AND abs({text}) < 1e16D THEN {plain}"
-        f" ELSE concat({mantissa}, 'e', {exponent}) END"
+        f"CASE WHEN abs({text}) < 1e15D AND {text} <> 0 AND {text} = floor({text})"
+        f" THEN concat(CAST(try_cast({text} AS BIGINT) AS STRING), '.0')"
+        f" WHEN {text} = 0 THEN CAST({text} AS STRING)"
+        f" ELSE {_once(_once(text, '_situ_v', digits), '_situ_d', written)} END"
     )
 
 

@@ -132,9 +132,7 @@ class RealTimePlan:
     @property
     def digests(self) -> dict[str, dict[str, str]]:
         """Client → subscription → :meth:`RealTimeClient.digest`."""
-        return {
-            name: {one.id: each.digest(one) for one in each.subscriptions} for name, each in self.clients.items()
-        }
+        return {name: {one.id: each.digest(one) for one in each.subscriptions} for name, each in self.clients.items()}
 
 
 def wants_real_time(deployment: Deployment) -> bool:
@@ -421,7 +419,8 @@ def _record(asked: Subscription, made: Struct, records: PlainRecords) -> str:
     }
     if target.format == CLOUDEVENTS:
         members = ", ',', ".join(
-            f"{spark_text(msgspec.json.encode(name).decode() + ':')}, {string_text(text)}" for name, text in said.items()
+            f"{spark_text(msgspec.json.encode(name).decode() + ':')}, {string_text(text)}"
+            for name, text in said.items()
         )
         value = f"concat('{{', {members}, ',\"data\":', {data}, '}}')"
         headers = {"content-type": "'application/cloudevents+json'", "situkey": records.situ_key}

@@ -23,7 +23,14 @@ if TYPE_CHECKING:
     from situ.app.action_queue import QueuedAction
     from situ.project.status import RunStatus
     from situ.registry.lookup import SuspendedDeclaration
-    from situ.registry.run_metrics import ArchiveMetrics, EngineSize, PolicyMetrics, PushSourceMetrics, RunMetrics
+    from situ.registry.run_metrics import (
+        ArchiveMetrics,
+        EngineSize,
+        PolicyMetrics,
+        PushSourceMetrics,
+        RealTimeQuery,
+        RunMetrics,
+    )
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -32,6 +32,7 @@ from situ.kafka.connection import group_of
 from situ.kafka.partition_reader import RangeReader
 from situ.lang.catalogue import REAL_TIME_FAILED
 from situ.lang.problems import SituError
+from situ.lang.records import replace
 from situ.spark.plans import current_version, load_plan
 from situ.spark.real_time.generations import Generation, Generations, partition_key
 from situ.spark.real_time.java_options import java_options
@@ -68,7 +69,7 @@ def main(given: TextIO, told: TextIO) -> int:
             if isinstance(error, Py4JError):
                 _tell(told, ProcessReport(problem=problem))
                 return 1
-        _tell(told, msgspec.structs.replace(host.report(), problem=problem))
+        _tell(told, replace(host.report(), problem=problem))
         if task.drain and not busy:
             host.close()
             return 0
