@@ -31,6 +31,7 @@ from situ.registry.run_metrics import (
     STARTING,
     ArchiveMetrics,
     EventRates,
+    RealTimeQuery,
     RunMetrics,
     detection_metrics,
 )

@@ -175,8 +175,9 @@ def real_time_plan(plan: Plan) -> RealTimePlan:
         try:
             made = _ClientWay(plan, client)
         except _Ordinary as reason:
+            types = reason.args[1:] or _published(plan, client.name)
             for each in others:
-                if not reason.args[1:] or _may_want(each, plan, reason.args[1]):
+                if any(_may_want(each, plan, type) for type in types):
                     ordinary[each.id].append(OrdinaryWay(client=client.name, reason=reason.args[0]))
             continue
         found = []
@@ -209,6 +210,12 @@ def _never(subscription: Subscription, plan: Plan) -> str | None:
     if plan.seeing is not None:
         return "among scopes, the keys of its events are sealed, which Spark SQL cannot do"
     return None
+
+
+def _published(plan: Plan, client: str) -> Iterable[str]:
+    """The root types that a client advertises."""
+    own = (each for each in plan.deployment.advertisements.values() if each.client == client)
+    return [plan.interpretation.advertised(each).type for each in own]
 
 
 def _may_want(subscription: Subscription, plan: Plan, type: str) -> bool:
