@@ -40,12 +40,12 @@ def test_one_process_gives_the_expected_answers(files: Files, given: object) -> 
     done = detect_in_one_process(files, given(files))  # type: ignore[operator]
     assert done.taken.value > 0
     assert done.answers
-    same(files.recording, done.answers)
+    same(files.recording.answers, done.answers)
 
 
 def test_answers_that_are_others_are_refused(files: Files) -> None:
     with pytest.raises(AssertionError, match="0 invented, 1 missed"):
-        same(files.recording, files.recording.answers - {min(files.recording.answers)})
+        same(files.recording.answers, files.recording.answers - {min(files.recording.answers)})
 
 
 def test_what_a_simpler_query_finds_is_explained(files: Files) -> None:
