@@ -39,6 +39,8 @@ _PAUSES = (1.0, 2.0, 5.0, 10.0)
 _WELL = 60.0
 _CLOSING = 5.0
 _PAUSE = 1.0
+_DRAINED = "5 seconds"
+"""A batch that only delivers what was left: its end says how far it is."""
 _PROGRAM = "situ.spark.real_time.process"
 
 
@@ -77,23 +79,31 @@ class RealTimeDeliveries:
         )
 
     async def _watch(self) -> None:
-        """Learn whether a subscription asks for it; what was left to queries before is delivered in any case."""
-        if await asyncio.to_thread(Generations(self._events).numbers):
-            self._wanted.set()
+        """Learn whether a subscription asks for it."""
         while True:
             with suppress(SituError, OSError):
-                if wants_real_time(await fetch_deployment(self._bus)):
-                    self._wanted.set()
+                await self._look()
                 async for current in watch_deployments(self._bus):
                     if wants_real_time(await fetch_deployment(self._bus, current.version)):
                         self._wanted.set()
             await asyncio.sleep(_PAUSE)
 
+    async def _look(self) -> None:
+        """What was left to queries before is delivered in any case."""
+        left = await asyncio.to_thread(Generations(self._events).numbers)
+        if left or wants_real_time(await fetch_deployment(self._bus)):
+            self._wanted.set()
+
     async def _supervise(self) -> None:
+        """Until the process ends because there is nothing to do."""
         failures = 0
         while True:
             began = time.monotonic()
-            await self._one(self._task(drain=False))
+            if await self._one(self._task(drain=False)) == 0:
+                self._wanted.clear()
+                with suppress(SituError, OSError):
+                    await self._look()  # something may have come just now
+                return
             failures = 0 if time.monotonic() - began > _WELL else failures + 1
             self._tell(str(SituError(REAL_TIME_FAILED(reason="their process ended"))))
             await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES)) - 1])
@@ -108,7 +118,7 @@ class RealTimeDeliveries:
             kafka=self._kafka,
             events=str(self._events),
             connector=settings.spark.connector.value,
-            batch=f"{round(settings.spark.real_time_batch.total_seconds() * 1000)} milliseconds",
+            batch=_DRAINED if drain else f"{round(settings.spark.real_time_batch.total_seconds() * 1000)} milliseconds",
             log=str((self._folder / REAL_TIME_LOG).resolve()),
             conf=conf,
             drain=drain,

@@ -413,7 +413,7 @@ def _clients() -> dict[str, Any]:
         "kafka": {**object_form(_TARGET, ("topic",)), "description": "the topic of Kafka that it is delivered to"},
         "delivery": {
             "enum": list(DELIVERIES),
-            "description": "how its events reach the topic; `real-time`: what Spark SQL can, at once; `queued` if absent",
+            "description": "how events reach the topic; `real-time`: what Spark SQL can at once; `queued` if absent",
         },
     }
     advertisement = object_form({key: fields[key] for key in ADVERTISEMENT_KEYS}, ("type",))

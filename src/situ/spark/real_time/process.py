@@ -49,17 +49,20 @@ _LOOK = 0.5
 _RUNS_AFTER = 2.0
 """Seconds for which queries of a new generation have to run before deliveries are left to it."""
 _PAUSES = (1.0, 2.0, 5.0, 10.0)
-_TELL_EVERY = 1.0
+_IDLE = 30.0
+_ASK_EVERY = 2.0
+"""Seconds after which Kafka is asked again whether anything is left of what an old generation had to deliver."""
 _SLOTS = 256
 """Partitions that may be read at once; a slot is a thread that mostly waits."""
 
 
 def main(given: TextIO, told: TextIO) -> int:
-    """Work until the input ends, or all that was to be delivered is."""
+    """Work until the input ends, or nothing is to be delivered any more."""
     task = msgspec.json.decode(given.readline(), type=ProcessTask)
     threading.Thread(target=_end_with, args=(given,), daemon=True).start()
     use_options(task.conf)
     host = QueryHost(task)
+    worked = time.monotonic()
     while True:
         try:
             busy = host.step()
@@ -70,7 +73,9 @@ def main(given: TextIO, told: TextIO) -> int:
                 _tell(told, ProcessReport(problem=problem))
                 return 1
         _tell(told, replace(host.report(), problem=problem))
-        if task.drain and not busy:
+        if busy:
+            worked = time.monotonic()
+        elif task.drain or time.monotonic() - worked > _IDLE:
             host.close()
             return 0
         time.sleep(_LOOK if not problem else _PAUSES[1])
@@ -98,6 +103,8 @@ class _Running:
     since: float = field(default_factory=time.monotonic)
     failures: int = 0
     not_before: float = 0.0
+    asked: float = float("-inf")
+    """When it was last looked whether it is done."""
 
 
 class QueryHost:
@@ -121,7 +128,7 @@ class QueryHost:
             if number not in self._running:
                 self._running[number] = _Running(generations.load(number))
         for number, each in tuple(self._running.items()):
-            if each.generation is not wanted and number != generations.current() and self._is_done(each.generation):
+            if each.generation is not wanted and number != generations.current() and self._is_done(each):
                 self._end(number)
             else:
                 self._keep_running(each)
@@ -232,8 +239,12 @@ class QueryHost:
 
     # ── what is over ──
 
-    def _is_done(self, generation: Generation) -> bool:
+    def _is_done(self, running: _Running) -> bool:
         """Whether all is delivered that batches of the engine left to it."""
+        generation, now = running.generation, time.monotonic()
+        if now - running.asked < _ASK_EVERY:
+            return False
+        running.asked = now
         left = self._left(generation)
         if left is None:
             return False
