@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,7 +156,7 @@ class OrdinaryWay:
             if message.errors:
                 continue
             key = EventKey(client, message.key.incarnation, message.key.seq)
-            batch = ingest(message.body, key, 1, (NOW + 60_000) * 1000, self.plan, ROUTER)
+            batch = ingest(message.body, key, 1, time.time_ns() // 1000, self.plan, ROUTER)
             for row, line in zip(batch.good, batch.lines, strict=True):
                 worded = interpret_out(route_and_shape([row], [line], self.plan), self.plan)
                 for _, group, text in worded.durable:

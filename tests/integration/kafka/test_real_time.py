@@ -52,7 +52,7 @@ def _until(run: _Run, what: object, within: float = 180.0) -> None:
     while True:
         assert not run.has_ended(), run.log.read_text()[-3000:]
         assert time.monotonic() < deadline, run.log.read_text()[-3000:]
-        with suppress(OSError, ValueError, KeyError, IndexError, psutil.Error):
+        with suppress(OSError, ValueError, KeyError, IndexError, StopIteration, psutil.Error):
             if what():
                 return
         time.sleep(0.3)
