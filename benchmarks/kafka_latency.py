@@ -145,11 +145,12 @@ SCENARIOS = [
         unit="ms (p99)",
         about="Records of about 200 bytes are written to a topic of Kafka; two subscriptions of one run on Spark, in "
         "other terms than the records, are delivered to a topic each, one with `delivery: real-time`. Both get all "
-        "events at the same time. The time from before a record is written until it is read from the topic of the subscription, "
-        "as committed. Figures are p99; a turn is 30 s.",
+        "events at the same time. The time from before a record is written until it is read from the topic of the "
+        "subscription, as committed. Figures are p99; a turn is 30 s.",
         variants=_variants,
         judge=_verdicts,
         repetitions=3,
+        warm=False,
         needs=NEEDS,
     ),
 ]

@@ -174,11 +174,12 @@ def real_time_plan(plan: Plan) -> RealTimePlan:
             continue
         try:
             made = _ClientWay(plan, client)
-        except _Ordinary as reason:
-            types = reason.args[1:] or _published(plan, client.name)
+        except _Ordinary as refused:
+            types = refused.args[1:] or _published(plan, client.name)
+            way = OrdinaryWay(client=client.name, reason=refused.args[0])
             for each in others:
                 if any(_may_want(each, plan, type) for type in types):
-                    ordinary[each.id].append(OrdinaryWay(client=client.name, reason=reason.args[0]))
+                    ordinary[each.id].append(way)
             continue
         found = []
         for each in others:
@@ -186,8 +187,8 @@ def real_time_plan(plan: Plan) -> RealTimePlan:
                 continue
             try:
                 found.append(made.subscription(each))
-            except _Ordinary as reason:
-                ordinary[each.id].append(OrdinaryWay(client=client.name, reason=reason.args[0]))
+            except _Ordinary as refused:
+                ordinary[each.id].append(OrdinaryWay(client=client.name, reason=refused.args[0]))
         if found:
             clients[client.name] = made.client(tuple(found))
     planned = RealTimePlan(clients=clients)

@@ -68,7 +68,7 @@ def start_query(
         .option("kafka.isolation.level", "read_committed")
         .load()
     )
-    return (
+    writer = (
         record_frame(stream, client)
         .writeStream.format("kafka")
         .options(**_named(kafka))
@@ -77,9 +77,10 @@ def start_query(
         .option("checkpointLocation", checkpoint)
         .queryName(name)
         .outputMode("update")
-        .trigger(realTime=batch)
-        .start()
     )
+    # Spark's annotations do not know this trigger yet.
+    started: StreamingQuery = writer.trigger(realTime=batch).start()  # type: ignore[call-overload]
+    return started
 
 
 def _named(kafka: Mapping[str, str]) -> dict[str, str]:
