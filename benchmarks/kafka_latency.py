@@ -115,7 +115,7 @@ def _variants(bench: Bench) -> list[Variant]:
         return latencies(received["ages"])
 
     def work(way: str, rate: int) -> Callable[[], Taken]:
-        return lambda: exchanged(way, rate, bench.some(30, 2))
+        return lambda: exchanged(way, rate, bench.some(20, 2))
 
     if not bench.quick:
         exchanged(REAL_TIME, RATES[-1], 20)  # Java compiles what is used most
@@ -146,7 +146,7 @@ SCENARIOS = [
         about="Records of about 200 bytes are written to a topic of Kafka; two subscriptions of one run on Spark, in "
         "other terms than the records, are delivered to a topic each, one with `delivery: real-time`. Both get all "
         "events at the same time. The time from before a record is written until it is read from the topic of the "
-        "subscription, as committed. Figures are p99; a turn is 30 s.",
+        "subscription, as committed. Figures are p99; a turn is 20 s.",
         variants=_variants,
         judge=_verdicts,
         repetitions=3,

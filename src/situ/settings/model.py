@@ -94,8 +94,8 @@ class Spark:
     )
     real_time_batch: timedelta = _later(
         of_kind.duration(timedelta(seconds=5)),
-        timedelta(minutes=1),
-        "how long a real-time query runs before it writes down how far it is; what is repeated after a crash",
+        timedelta(minutes=5),
+        "how long a real-time query runs before it writes down how far it is; so much is delivered again after a crash",
     )
     executors: Executors = _group(Executors, "how many executors a cluster is asked for")
 
