@@ -105,20 +105,19 @@ def _variants(bench: Bench) -> list[Variant]:
     run = bench.open(situ_run(bench.folder("plant"), {"situ.yaml": settings, **_FILES}, engine="spark"))
     run.wait_for(lambda figures: any(each["delivers"] for each in figures.get("real_time", ())))
 
-    def exchanged(way: str, rate: int, seconds: int) -> Taken:
+    def exchanged(way: str, rate: int, seconds: int, *, whole: bool = True) -> Taken:
         turn, count = bench.number(), rate * seconds
         common: dict[str, Any] = {"servers": broker.servers, "turn": turn, "count": count}
         received, _ = exchange(
             Client(read_records, topic=_OUT[way], **common), Client(write_records, rate=float(rate), **common)
         )
-        assert len(received["ages"]) >= count * _ALL, f"{len(received['ages'])} of {count} came"
-        return latencies(received["ages"])
+        assert not whole or len(received["ages"]) >= count * _ALL, f"{len(received['ages'])} of {count} came"
+        return latencies(received["ages"] or [0.0])
 
     def work(way: str, rate: int) -> Callable[[], Taken]:
         return lambda: exchanged(way, rate, bench.some(20, 2))
 
-    if not bench.quick:
-        exchanged(REAL_TIME, RATES[-1], 20)  # Java compiles what is used most
+    exchanged(REAL_TIME, bench.some(RATES[-1], 50), bench.some(20, 5), whole=False)  # Java compiles what is used most
     return [Variant(name=_name(way, rate), work=work(way, rate)) for rate in RATES for way in _OUT]
 
 

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("situ.spark")
 _LOOK = 0.5
-_RUNS_AFTER = 2.0
-"""Seconds for which queries of a new generation have to run before deliveries are left to it."""
+_RUNS_AFTER = 3.0
+"""Seconds for which tasks of a new generation have to run before deliveries are left to it: they compile first."""
 _PAUSES = (1.0, 2.0, 5.0, 10.0)
 _IDLE = 30.0
 _ASK_EVERY = 2.0
@@ -204,9 +204,19 @@ class QueryHost:
 
     def _runs(self, number: int) -> bool:
         """Whether all its queries run, and have for a while."""
-        running = self._running[number]
-        every = all((query := running.queries.get(client)) and query.isActive for client in running.generation.starts)
-        return every and time.monotonic() - running.since > _RUNS_AFTER
+        running, now = self._running[number], time.monotonic()
+        queries = [running.queries.get(client) for client in running.generation.starts]
+        if not all(query is not None and query.isActive and self._has_tasks(query) for query in queries):
+            running.since = now
+        return now - running.since > _RUNS_AFTER
+
+    def _has_tasks(self, query: StreamingQuery) -> bool:
+        """Whether its tasks have begun: they read until the batch ends."""
+        assert self._session is not None
+        tracker = self._session.sparkContext.statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(str(query.runId))]
+        stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+        return any(stage is not None and stage.numActiveTasks for stage in stages)
 
     def _open_session(self) -> SparkSession:
         from situ.spark.session import open_session
