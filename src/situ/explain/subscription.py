@@ -25,7 +25,7 @@ from situ.routing import Subscription
 from situ.routing.delivery_groups import group_of
 from situ.routing.filter import Filter
 from situ.routing.filter_index import TypeIndex
-from situ.routing.normal_form import Atom, IsAbsent, OneOf, Opaque, Path, Prefix, RangeBound
+from situ.routing.normal_form import Atom, IsAbsent, IsPresent, NoneOf, OneOf, Opaque, Path, Prefix, RangeBound
 from situ.routing.routing_table import RoutingTable, compile_routing
 from situ.stages.interpret import Interpretation
 from situ.stages.interpret_out import LateFilter
@@ -278,12 +278,18 @@ def _show(atom: Atom) -> str:
             return f"{_name(path)} = {print_literal(value)}"
         case OneOf(path=path, values=values):
             return f"{_name(path)} IN ({', '.join(map(print_literal, values))})"
+        case NoneOf(path=path, values=(value,)):
+            return f"{_name(path)} <> {print_literal(value)}"
+        case NoneOf(path=path, values=values):
+            return f"{_name(path)} NOT IN ({', '.join(map(print_literal, values))})"
         case RangeBound(path=path, value=value, upper=upper, open=open):
             return f"{_name(path)} {'<' if upper else '>'}{'' if open else '='} {print_literal(value)}"
         case Prefix(path=path, text=text):
             return f"{_name(path)} begins with {print_literal(text)}"
         case IsAbsent(path=path):
             return f"{_name(path)} IS NULL"
+        case IsPresent(path=path):
+            return f"{_name(path)} IS NOT NULL"
         case Opaque(node=node):
             return print_expression(node)
 

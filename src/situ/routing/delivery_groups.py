@@ -1,17 +1,19 @@
 """Delivery groups and shared filters: who hangs from which filter, and how that changes with the subscriptions.
 
 `DeliveryTargets` are the groups and clients that get an event, `group_of` the group of a durable subscription,
-`FilterReader` the meaning of filters' texts, `SharedFilters` the filters that subscriptions have in common.
+`FilterReader` the meaning of filters' texts, `SharedFilters` the filters that subscriptions have in common, in
+mappings (`SharedMap`) of which a changed one shares with the old what stayed the same.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -97,6 +99,84 @@ def merge(several: Iterable[DeliveryTargets]) -> DeliveryTargets:
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Mappings that never change, for tables of a hundred thousand entries of which one is another now. Copying such a table
+# takes milliseconds. So what is changed stands beside a dictionary that several mappings share, until it is so much
+# that copying it costs more than a new dictionary would, spread over the changes that led to it.
+
+KeyT = TypeVar("KeyT")
+ValueT = TypeVar("ValueT")
+
+_GONE: Final = object()
+_SAME: Final = object()
+_LEAST_CHANGES = 32
+
+
+class SharedMap(Mapping[KeyT, ValueT]):
+    """A mapping that never changes. In the order in which the keys came."""
+
+    __slots__ = ("_base", "_changes", "_size")
+
+    def __init__(self, entries: Mapping[KeyT, ValueT] = MappingProxyType({})) -> None:
+        self._base: dict[KeyT, ValueT] = dict(entries)
+        self._changes: dict[KeyT, Any] = {}
+        self._size = len(self._base)
+
+    def changed(self, put: Mapping[KeyT, ValueT], drop: Collection[KeyT] = ()) -> SharedMap[KeyT, ValueT]:
+        """With these entries, and without those keys that are dropped and not put."""
+        if not put and not drop:
+            return self
+        new: SharedMap[KeyT, ValueT] = SharedMap.__new__(SharedMap)
+        changes = {**self._changes, **dict.fromkeys(drop, _GONE), **put}
+        new._base, new._changes = self._base, changes
+        new._size = self._size + sum(key not in self for key in put) - sum(key in self for key in {*drop} - put.keys())
+        if len(changes) > _LEAST_CHANGES and len(changes) ** 2 > 4 * len(self._base):
+            new._base, new._changes = _merged(self._base, changes), {}
+        return new
+
+    def as_dict(self) -> dict[KeyT, ValueT]:
+        """A copy, for whoever goes through all of it."""
+        return _merged(self._base, self._changes)
+
+    def __getitem__(self, key: KeyT) -> ValueT:
+        found = self._changes.get(key, _SAME)
+        if found is _SAME:
+            return self._base[key]
+        if found is _GONE:
+            raise KeyError(key)
+        value: ValueT = found
+        return value
+
+    def __contains__(self, key: object) -> bool:
+        found = self._changes.get(key, _SAME)  # type: ignore[arg-type]  # of whatever type the key is
+        return key in self._base if found is _SAME else found is not _GONE
+
+    def __iter__(self) -> Iterator[KeyT]:
+        changes = self._changes
+        for key in self._base:
+            if changes.get(key) is not _GONE:
+                yield key
+        for key, value in changes.items():
+            if value is not _GONE and key not in self._base:
+                yield key
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __repr__(self) -> str:
+        return f"SharedMap({dict(self)})"
+
+
+def _merged(base: dict[KeyT, ValueT], changes: Mapping[KeyT, Any]) -> dict[KeyT, ValueT]:
+    result = dict(base)
+    for key, value in changes.items():
+        if value is _GONE:
+            result.pop(key, None)
+        else:
+            result[key] = value
+    return result
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # What is wanted: the filters that subscriptions have in common, the groups they form, and how that changes. Values that
 # are not changed once made: a change gives new ones, which share with the old what stayed the same.
 
@@ -178,102 +258,89 @@ class SharedFilters(msgspec.Struct, frozen=True):
     """Subscriptions by id; filters by type and condition, by type, and with whoever hangs from them."""
 
     meaning: FilterReader
-    subscriptions: Mapping[str, Subscription] = msgspec.field(default_factory=dict)
-    filters: Mapping[tuple[str, Node], Filter] = msgspec.field(default_factory=dict)
-    by_type: Mapping[str, Mapping[Filter, None]] = msgspec.field(default_factory=dict)
-    members: Mapping[Filter, Mapping[str, Subscription]] = msgspec.field(default_factory=dict)
-    targets: Mapping[Filter, DeliveryTargets] = msgspec.field(default_factory=dict)
-    groups: Mapping[str, DeliveryGroup] = msgspec.field(default_factory=dict)
+    subscriptions: SharedMap[str, Subscription] = msgspec.field(default_factory=SharedMap)
+    filters: SharedMap[tuple[str, Node], Filter] = msgspec.field(default_factory=SharedMap)
+    by_type: Mapping[str, SharedMap[Filter, None]] = msgspec.field(default_factory=dict)
+    members: SharedMap[Filter, Mapping[str, Subscription]] = msgspec.field(default_factory=SharedMap)
+    targets: SharedMap[Filter, DeliveryTargets] = msgspec.field(default_factory=SharedMap)
+    groups: SharedMap[str, DeliveryGroup] = msgspec.field(default_factory=SharedMap)
 
     def filter(self, subscription: Subscription, type: str) -> Filter:
         return self.filters[type, self.meaning.conditions(subscription)[type]]
 
     def changed(self, subscriptions: Mapping[str, Subscription]) -> SharedFiltersChange:
         """What is wanted if these are all subscriptions."""
-        before = self.subscriptions
-        come = [each for id, each in subscriptions.items() if _differ(before.get(id), each)]
-        gone = [each for id, each in before.items() if _differ(subscriptions.get(id), each)]
-        return self._apply(subscriptions, come, gone) if come or gone else SharedFiltersChange(self)
+        before = self.subscriptions.as_dict()
+        found = before.get
+        come = {id: each for id, each in subscriptions.items() if (old := found(id)) is not each and old != each}
+        return self.updated(come, before.keys() - subscriptions.keys())
 
-    def _apply(
-        self, subscriptions: Mapping[str, Subscription], come: list[Subscription], gone: list[Subscription]
-    ) -> SharedFiltersChange:
-        filters, members, targets = dict(self.filters), dict(self.members), dict(self.targets)
+    def updated(self, put: Mapping[str, Subscription], drop: Collection[str] = ()) -> SharedFiltersChange:
+        """What is wanted with these subscriptions, and without those; it takes as long as there are of these."""
+        before = self.subscriptions
+        come = {id: each for id, each in put.items() if _differ(before.get(id), each)}
+        gone = {id: before[id] for id in (*come, *drop) if id in before and (id in come or id not in put)}
+        return self._apply(come, gone) if come or gone else SharedFiltersChange(self)
+
+    def _apply(self, come: Mapping[str, Subscription], gone: Mapping[str, Subscription]) -> SharedFiltersChange:
+        known: dict[tuple[str, Node], Filter] = {}
         touched: dict[Filter, dict[str, Subscription]] = {}
 
         def hanging(key: tuple[str, Node]) -> dict[str, Subscription]:
-            found = filters.get(key)
+            found = known.get(key)
             if found is None:
-                found = filters[key] = Filter(*key)
-            if found not in touched:
-                touched[found] = dict(members.get(found, {}))
+                found = known[key] = self.filters.get(key) or Filter(*key)
+                touched[found] = dict(self.members.get(found, {}))
             return touched[found]
 
-        for each in gone:
+        for each in gone.values():
             for key in self.meaning.conditions(each).items():
                 hanging(key).pop(each.id)
-        for each in come:
+        for each in come.values():
             for key in self.meaning.conditions(each).items():
                 hanging(key)[each.id] = each
-        added = tuple(each for each, left in touched.items() if left and each not in members)
-        removed = tuple(each for each, left in touched.items() if not left and each in members)
-        for each_filter, left in touched.items():
-            if left:
-                members[each_filter] = left
-                targets[each_filter] = targets_of(left.values())
-        for dead in (each for each, left in touched.items() if not left):
-            members.pop(dead, None)
-            targets.pop(dead, None)
-            del filters[dead.type, dead.node]
+        left = {each: hangs for each, hangs in touched.items() if hangs}
+        dead = [each for each, hangs in touched.items() if not hangs]
+        added = tuple(each for each in left if each not in self.members)
+        removed = tuple(each for each in dead if each in self.members)
+        filters = self.filters.changed(
+            {(each.type, each.node): each for each in added}, [(each.type, each.node) for each in removed]
+        )
+        subscriptions = self.subscriptions.changed(come, gone.keys())
         self._drop_texts(subscriptions, len(filters))
         wanted = SharedFilters(
             self.meaning,
-            dict(subscriptions),
+            subscriptions,
             filters,
             self._types(added, removed),
-            members,
-            targets,
-            self._groups(come, gone),
+            self.members.changed(left, removed),
+            self.targets.changed({each: targets_of(hangs.values()) for each, hangs in left.items()}, removed),
+            self._groups(come.values(), gone.values()),
         )
         return SharedFiltersChange(wanted, added, removed)
 
-    def _types(self, added: tuple[Filter, ...], removed: tuple[Filter, ...]) -> dict[str, Mapping[Filter, None]]:
+    def _types(self, added: tuple[Filter, ...], removed: tuple[Filter, ...]) -> dict[str, SharedMap[Filter, None]]:
         result = dict(self.by_type)
-        copied: dict[str, dict[Filter, None]] = {}
-        for each in (*added, *removed):
-            if each.type not in copied:
-                result[each.type] = copied[each.type] = dict(result.get(each.type, {}))
-        for each in added:
-            copied[each.type][each] = None
-        for each in removed:
-            del copied[each.type][each]
+        for type in {each.type for each in (*added, *removed)}:
+            result[type] = result.get(type, SharedMap[Filter, None]()).changed(
+                {each: None for each in added if each.type == type}, [each for each in removed if each.type == type]
+            )
         return result
 
-    def _groups(self, come: list[Subscription], gone: list[Subscription]) -> dict[str, DeliveryGroup]:
-        groups = dict(self.groups)
+    def _groups(self, come: Iterable[Subscription], gone: Iterable[Subscription]) -> SharedMap[str, DeliveryGroup]:
         touched: dict[str, set[str]] = {}
         examples: dict[str, Subscription] = {}
         for coming, each in (*((False, each) for each in gone), *((True, each) for each in come)):
             if each.durable:
                 id = group_of(each)
                 if id not in touched:
-                    touched[id] = set(groups[id].subscriptions) if id in groups else set()
+                    touched[id] = set(self.groups[id].subscriptions) if id in self.groups else set()
                     examples[id] = each
                 touched[id].add(each.id) if coming else touched[id].discard(each.id)
-        for id, members in touched.items():
-            if members:
-                example = examples[id]
-                groups[id] = DeliveryGroup(
-                    id=id,
-                    types=tuple(sorted(example.types)),
-                    where=spell(example.where),
-                    subscriptions=tuple(sorted(members)),
-                    context=example.context,
-                    scopes=example.scopes,
-                )
-            else:
-                groups.pop(id, None)
-        return groups
+        return self.groups.changed(
+            {id: _group(id, examples[id], members) for id, members in touched.items() if members},
+            [id for id, members in touched.items() if not members],
+        )
 
     def _drop_texts(self, subscriptions: Mapping[str, Subscription], wanted: int) -> None:
         """Texts nobody has any more are kept for a while: what comes and goes is often the same."""
@@ -282,6 +349,17 @@ class SharedFilters(msgspec.Struct, frozen=True):
             used = {(type, each.where) for each in subscriptions.values() for type in each.types}
             for key in [key for key in texts if key not in used]:
                 del texts[key]
+
+
+def _group(id: str, example: Subscription, members: Iterable[str]) -> DeliveryGroup:
+    return DeliveryGroup(
+        id=id,
+        types=tuple(sorted(example.types)),
+        where=spell(example.where),
+        subscriptions=tuple(sorted(members)),
+        context=example.context,
+        scopes=example.scopes,
+    )
 
 
 def _differ(one: Subscription | None, other: Subscription) -> bool:

@@ -26,7 +26,7 @@ from situ.lang.problems import Problems, SituError
 from situ.lang.records import replace
 from situ.lang.types.model import BOOLEAN, Struct
 from situ.lang.types.table import Types
-from situ.routing.normal_form import Conjunction, normal_form
+from situ.routing.normal_form import Atom, Conjunction, Path, atoms_by_path, normal_form
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # A compiled filter: what is to be looked up in the index, and a function that decides.
@@ -35,7 +35,7 @@ from situ.routing.normal_form import Conjunction, normal_form
 class Filter:
     """A condition on events of one type and its subtypes. Two are equal only if they are the same."""
 
-    __slots__ = ("_test", "conjunctions", "data", "envelope", "node", "type")
+    __slots__ = ("_by_path", "_test", "conjunctions", "data", "envelope", "node", "type")
 
     def __init__(self, type: str, node: Node) -> None:
         self.type = type
@@ -48,6 +48,14 @@ class Filter:
         self.data: frozenset[str] | None = frozenset(path[0] for path in below) if all(below) else None
         """The attributes of the data it reads, by the first step; None: the data as a whole."""
         self._test: Callable[[Any, Any], Any] | None = None
+        self._by_path: tuple[Mapping[Path, tuple[Atom, ...]], ...] | None = None
+
+    @property
+    def by_path(self) -> tuple[Mapping[Path, tuple[Atom, ...]], ...]:
+        """What each AND of it compares with constants, by the path of the attribute."""
+        if self._by_path is None:
+            self._by_path = tuple(map(atoms_by_path, self.conjunctions))
+        return self._by_path
 
     @property
     def always(self) -> bool:

@@ -21,7 +21,18 @@ from situ.lang.types.json_codec import TYPE_KEY
 from situ.lang.types.model import BOOLEAN, DOUBLE, INT, LONG, STRING, ListOf, Struct, Type, plain
 from situ.lang.types.table import Types
 from situ.routing.filter import Filter
-from situ.routing.normal_form import Atom, Conjunction, IsAbsent, OneOf, Opaque, Path, Prefix, RangeBound
+from situ.routing.normal_form import (
+    Atom,
+    Conjunction,
+    IsAbsent,
+    IsPresent,
+    NoneOf,
+    OneOf,
+    Opaque,
+    Path,
+    Prefix,
+    RangeBound,
+)
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 # Intervals: which of many ranges does a value lie in? A segment tree, built once, searched for one value or many. The
@@ -144,7 +155,7 @@ class Segment:
         )
         """The attributes of the data that are read by any of the filters; None: the data as a whole."""
         self.asks_for_type = any(
-            isinstance(atom, OneOf) and atom.path == _EVENT_TYPE
+            isinstance(atom, OneOf | NoneOf) and atom.path == _EVENT_TYPE
             for each in filters
             for conjunction in each.conjunctions
             for atom in conjunction
@@ -306,8 +317,8 @@ class _SegmentBuilder:
             case OneOf(path=path, values=values):
                 few = 2 if _bare(self._kinds.get(path)) == BOOLEAN else 10
                 return min(0.9, len(values) / max(few, len(self._constants[path]))), atom, 1
-            case Prefix(path=path, text=text, exact=exact):
-                return 1 / max(5, len(self._constants[path])) + 0.01 / len(text), atom, int(exact)
+            case Prefix(path=path, text=text):
+                return 1 / max(5, len(self._constants[path])) + 0.01 / len(text), atom, int(atom.exact)
             case RangeBound(path=path):
                 bounds = self._bounds(path, conjunction)
                 low, high = _tightest(bounds)
@@ -316,8 +327,8 @@ class _SegmentBuilder:
                 return self._width(path, low, high), atom, len(bounds)
             case IsAbsent():
                 return 0.3, atom, 1
-            case Opaque():
-                return 1.0, atom, 0
+            case NoneOf() | IsPresent() | Opaque():
+                return 1.0, atom, 0  # most events have the attribute, and another value
 
     def _bounds(self, path: Path, conjunction: Conjunction) -> list[RangeBound]:
         kind = _dtype(self._kinds.get(path))
@@ -356,6 +367,9 @@ def _for_event(event: str, conjunction: Conjunction) -> Conjunction | None:
     for atom in conjunction:
         if isinstance(atom, OneOf) and atom.path == _EVENT_TYPE:
             if event not in atom.values:
+                return None
+        elif isinstance(atom, NoneOf) and atom.path == _EVENT_TYPE:
+            if event in atom.values:
                 return None
         elif isinstance(atom, OneOf | RangeBound) and atom.path == EVENT_TIME:
             left.append(_in_microseconds(atom))
@@ -424,12 +438,26 @@ _FEW = 16
 class TypeIndex:
     """Filters on the events of one type; immutable."""
 
-    __slots__ = ("_dead", "_event", "_names", "_paths", "_reader", "_types", "always", "filters", "scanned", "segments")
+    __slots__ = (
+        "_dead",
+        "_event",
+        "_events",
+        "_names",
+        "_paths",
+        "_reader",
+        "_tests",
+        "_types",
+        "always",
+        "filters",
+        "scanned",
+        "segments",
+    )
 
     def __init__(self, event: Struct, types: Types, segments: tuple[Segment, ...], dead: int = 0) -> None:
         self._event = event
         self._types = types
         self._dead = dead
+        self._events = self._tests = 0
         self.segments = segments
         self.filters = sum(len(segment.filters) for segment in segments)
         self.always = tuple(each for segment in segments for each in segment.always)
@@ -447,6 +475,13 @@ class TypeIndex:
         self, event: Struct, added: Sequence[Filter], removed: int, is_wanted: Callable[[Filter], bool]
     ) -> TypeIndex:
         """The index for events of this type with more filters, ``removed`` of the others being unwanted from now on."""
+        index = self._changed(event, added, removed, is_wanted)
+        index._events, index._tests = self._events, self._tests
+        return index
+
+    def _changed(
+        self, event: Struct, added: Sequence[Filter], removed: int, is_wanted: Callable[[Filter], bool]
+    ) -> TypeIndex:
         dead = self._dead + removed
         if 2 * dead > self.filters:
             kept = [each for segment in self.segments for each in segment.filters if is_wanted(each)]
@@ -461,6 +496,27 @@ class TypeIndex:
             segments.append(Segment(event.name, last, _kinds(event, last, self._types)))
         return TypeIndex(event, self._types, tuple(segments), dead)
 
+    def pruned(
+        self, is_excluded: Callable[[Filter], bool], known: Mapping[Segment, Segment | None]
+    ) -> tuple[TypeIndex, dict[Segment, Segment | None]]:
+        """The index without these filters, and each segment as it is in there, None where nothing is left of it;
+        ``known`` are those that were pruned before."""
+        found: dict[Segment, Segment | None] = {}
+        for each in self.segments:
+            if each in known:
+                found[each] = known[each]
+                continue
+            left = [wanted for wanted in each.filters if not is_excluded(wanted)]
+            name = self._event.name
+            found[each] = Segment(name, left, _kinds(self._event, left, self._types)) if left else None
+        segments = tuple(each for each in found.values() if each is not None)
+        return TypeIndex(self._event, self._types, segments), found
+
+    @property
+    def tests_per_event(self) -> float:
+        """How many filters had to be tested on an event so far, on average: those that looking up did not settle."""
+        return self._tests / self._events if self._events else 0.0
+
     def serves(self, event: Struct) -> bool:
         """Whether it says the same of events of this type, of which the same filters are asked."""
         if any(segment.asks_for_type for segment in self.segments):
@@ -473,6 +529,7 @@ class TypeIndex:
         """The filters that are true of the event, besides those that always are."""
         if self._reader is None:
             return []
+        self._events += 1
         data = self._reader(row)
         values = {path: _value(path, row, data) for path in self._paths}
         entries: list[Entry] = []
@@ -486,6 +543,7 @@ class TypeIndex:
             return [[] for _ in rows]
         if len(rows) < _FEW:
             return [self.match(row) for row in rows]
+        self._events += len(rows)
         read = self._reader
         every = [read(row) for row in rows]
         columns = {path: _column(path, rows, every) for path in self._paths}
@@ -516,6 +574,7 @@ class TypeIndex:
             else:
                 tested[candidate] = None
         if tested:
+            self._tests += len(tested)
             event = read_envelope(row)
             for candidate in tested:
                 if candidate not in result and candidate.test(event, data):

@@ -14,7 +14,7 @@ before: what did not change is shared. The index of an event type is made when i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -32,11 +32,13 @@ from situ.routing.delivery_groups import (
     FilterReader,
     FilterRewriter,
     SharedFilters,
+    SharedFiltersChange,
     merge,
 )
 from situ.routing.filter import Filter
 from situ.routing.filter_index import TypeIndex
 from situ.routing.model import Subscription
+from situ.routing.pruned_index import AdvertisementPromises, PrunedIndexes
 from situ.routing.visibility import VisibilityCheck, VisibleTargets
 
 STAGE = "route"
@@ -65,25 +67,39 @@ def compile_routing(
     limits: ExpressionLimits = DEFAULT_LIMITS,
     mediator: FilterRewriter | None = None,
     sight: VisibilityCheck | None = None,
+    promises: AdvertisementPromises | None = None,
     previous: RoutingTable | None = None,
 ) -> RoutingTable:
     """The snapshot for these subscriptions; :class:`SituError` if a filter does not type or a type is unknown.
 
     Without a mediator all subscriptions are taken to be in the terms of the zone itself, without sight to see all.
+    ``promises`` make no difference but to the time it takes.
     """
     meaning = FilterReader(types, functions, limits, mediator)
     if previous is None or previous.wanted.meaning != meaning:
-        return RoutingTable(SharedFilters(meaning).changed(subscriptions).wanted, {}, sight)
-    return previous.changed(subscriptions, sight)
+        return RoutingTable(SharedFilters(meaning).changed(subscriptions).wanted, {}, sight, promises)
+    return previous.changed(subscriptions, sight, promises)
 
 
 class RoutingTable:
     """See the module. Made by :func:`compile_routing`."""
 
     def __init__(
-        self, wanted: SharedFilters, indexes: dict[str, TypeIndex], sight: VisibilityCheck | None = None
+        self,
+        wanted: SharedFilters,
+        indexes: dict[str, TypeIndex],
+        sight: VisibilityCheck | None = None,
+        promises: AdvertisementPromises | None = None,
+        before: RoutingTable | None = None,
     ) -> None:
+        """``before``: a snapshot with the same types and the same meaning of filters."""
         self.wanted = wanted
+        self._supertypes: dict[str, frozenset[str]] = {} if before is None else before._supertypes
+        """Type → itself and all above it."""
+        self._promises = promises
+        self._pruned: PrunedIndexes | None = None
+        if promises is not None:
+            self._pruned = PrunedIndexes(promises, None if before is None else before._pruned)
         self._sight = sight
         self._restrictions = VisibleTargets(wanted, sight) if sight is not None else None
         self._indexes = indexes
@@ -105,26 +121,42 @@ class RoutingTable:
         """How many filters are tested against every event of their type, in the indexes made so far."""
         return sum(len(index.scanned) for index in self._indexes.values())
 
-    def changed(self, subscriptions: Mapping[str, Subscription], sight: VisibilityCheck | None = None) -> RoutingTable:
-        """The snapshot for other subscriptions to the same types, or for other scopes."""
-        change = self.wanted.changed(subscriptions)
+    def changed(
+        self,
+        subscriptions: Mapping[str, Subscription],
+        sight: VisibilityCheck | None = None,
+        promises: AdvertisementPromises | None = None,
+    ) -> RoutingTable:
+        """The snapshot for other subscriptions to the same types, for other scopes or other promises."""
+        return self._after(self.wanted.changed(subscriptions), sight, promises)
+
+    def updated(self, put: Mapping[str, Subscription], drop: Collection[str] = ()) -> RoutingTable:
+        """The snapshot with these subscriptions and without those; it does not look at the others."""
+        return self._after(self.wanted.updated(put, drop), self._sight, self._promises)
+
+    def _after(
+        self, change: SharedFiltersChange, sight: VisibilityCheck | None, promises: AdvertisementPromises | None
+    ) -> RoutingTable:
         if change.wanted is self.wanted:
-            return self if sight is self._sight else RoutingTable(self.wanted, dict(self._indexes), sight)
+            if sight is self._sight and promises is self._promises:
+                return self
+            return RoutingTable(self.wanted, dict(self._indexes), sight, promises, self)
         is_wanted = change.wanted.targets.__contains__
-        indexes: dict[str, TypeIndex] = {}
+        asked = {each.type for each in (*change.added, *change.removed)}
+        indexes = dict(self._indexes)
         made: dict[tuple[TypeIndex, tuple[Filter, ...], int], TypeIndex] = {}
         for name, index in self._indexes.items():
             above = self._above(name)
+            if asked.isdisjoint(above):
+                continue
             added = tuple(each for each in change.added if each.type in above)
             removed = sum(each.type in above for each in change.removed)
-            if added or removed:
-                changed = made.get((index, added, removed))
-                if changed is None or not changed.serves(self._known_event(name)):
-                    changed = index.changed(self._known_event(name), added, removed, is_wanted)
-                    made[index, added, removed] = changed
-                index = changed
-            indexes[name] = index
-        return RoutingTable(change.wanted, indexes, sight)
+            changed = made.get((index, added, removed))
+            if changed is None or not changed.serves(self._known_event(name)):
+                changed = index.changed(self._known_event(name), added, removed, is_wanted)
+                made[index, added, removed] = changed
+            indexes[name] = changed
+        return RoutingTable(change.wanted, indexes, sight, promises, self)
 
     def route(self, rows: Sequence[Row], *, queued: bool = False) -> RoutedRows:
         """Who wants these rows. ``queued``: what waits for durable subscriptions is decided again when it is handed
@@ -161,17 +193,24 @@ class RoutingTable:
 
     def _together(self, rows: Sequence[Row]) -> dict[TypeIndex, Sequence[int]]:
         """The places of the rows that one index serves."""
-        indexes = self._indexes
-        types = {row.type for row in rows}
-        if len(types) == 1:
-            index = indexes.get(rows[0].type) or self._index(rows[0].type)
+        if self._pruned is None and len({row.type for row in rows}) == 1:
+            index = self._index_for(rows[0])
             return {} if index is None else {index: range(len(rows))}
         together: dict[TypeIndex, list[int]] = {}
         for place, row in enumerate(rows):
-            index = indexes.get(row.type) or self._index(row.type)
+            index = self._index_for(row)
             if index is not None:
                 together.setdefault(index, []).append(place)
         return {**together}
+
+    def _index_for(self, row: Row) -> TypeIndex | None:
+        index = self._indexes.get(row.type) or self._index(row.type)
+        if index is None or self._pruned is None:
+            return index
+        return self._pruned.choose(row, index, self._holds)
+
+    def _holds(self, filter_: Filter, row: Row) -> bool:
+        return self._tester(filter_, row.type)(row)
 
     def route_one(self, row: Row, *, queued: bool = False) -> RoutedRows:
         """Who wants this row; ``queued`` as for many."""
@@ -208,7 +247,7 @@ class RoutingTable:
 
     def _route_one(self, row: Row, queued: bool) -> RoutedRows:
         routed = RoutedRows()
-        index = self._indexes.get(row.type) or self._index(row.type)
+        index = self._index_for(row)
         if index is not None:
             targets = self._targets(index, index.match(row))
             if self._restrictions is not None and targets is not NO_TARGETS:
@@ -278,8 +317,13 @@ class RoutingTable:
 
     def _above(self, name: str) -> frozenset[str]:
         """The type itself and all above it."""
-        event = self._event(name)
-        return frozenset() if event is None else frozenset(str(above) for above in supertypes(event))
+        found = self._supertypes.get(name)
+        if found is None:
+            event = self._event(name)
+            found = frozenset() if event is None else frozenset(str(above) for above in supertypes(event))
+            if event is not None:  # of names that nobody declared there is no end
+                self._supertypes[name] = found
+        return found
 
 
 def _add(routed: RoutedRows, place: int, row: Row, targets: DeliveryTargets) -> None:

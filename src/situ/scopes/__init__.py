@@ -7,6 +7,5 @@ I/O. The tag sets themselves are `situ.lang.tags`, as every document names scope
 
 Front door: graph (ScopeGraph, Dimension, Scope, BoundaryFilter), load_scopes, filters (FilterMeanings, check_filters),
 rights (Principal, may, check_tags), operations, change (change), diff (diff_scopes, merge_scopes), visibility_plan
-(compile_visibility, VisibilityPlan, TagSetPair), epochs (Epochs), explanation
-(explain_visibility).
+(compile_visibility, VisibilityPlan, TagSetPair, sees_as_much), epochs (Epochs), explanation (explain_visibility).
 """

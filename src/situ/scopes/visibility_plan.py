@@ -1,12 +1,13 @@
 """The visibility plan: for each advertised and each subscribed tag set, whether the one is visible to the other.
 
 `VisibilityPlan` holds a `TagSetPair` for every two tag sets, `compare_pairs` says whether a change narrows one,
-`compile_visibility` makes the plan of a scope graph.
+`sees_as_much` whether one subscribed tag set sees all that another does, `compile_visibility` makes the plan of a scope
+graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
@@ -148,9 +149,44 @@ def _follows(one: TagSetPair, other: TagSetPair) -> bool:
 
 
 def _family_follows(one: Family, other: Family) -> bool:
+    if one is NEVER or other is ALWAYS:
+        return True
     if isinstance(one, FilterSets) and isinstance(other, FilterSets):
         return all(any(mine & theirs == theirs for theirs in other.sets) for mine in one.sets)
     return one == other
+
+
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Two subscribed tag sets, compared for covering: whoever is told of the one need not be told of the other. What is
+# known of a direction is which tags are advertised there in each dimension, not which of them together. So each
+# dimension must do by itself; for every tag set made of these tags, all of them then do.
+
+
+def sees_as_much(
+    dimensions: Mapping[str, DimensionPlan],
+    advertised: Mapping[str, Collection[str | None]],
+    wider: TagSet,
+    narrower: TagSet,
+) -> bool:
+    """Whether all events of these tags (scopes, ``any``, and None for nothing said) that are visible to the second tag
+    set are visible to the first. ``dimensions`` are those of a plan; of tags that it was not compiled for nothing is
+    known, and the answer is no."""
+    if wider == narrower or names_unknown_scope(narrower, dimensions):
+        return True
+    if names_unknown_scope(wider, dimensions):
+        return False
+    return all(
+        _is_compiled(plan, tag, narrower.tag(name))
+        and _family_follows(cell(plan, tag, narrower.tag(name)), cell(plan, tag, wider.tag(name)))
+        for name, plan in dimensions.items()
+        for tag in advertised.get(name, ())
+    )
+
+
+def _is_compiled(plan: DimensionPlan, advertised: str | None, subscribed: str | None) -> bool:
+    if advertised in (None, ANY) or subscribed in (None, ANY) or advertised not in plan.crossings:
+        return True
+    return subscribed in plan.seen.get(advertised, {})
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

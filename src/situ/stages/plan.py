@@ -107,6 +107,7 @@ def compile_plan(deployment: Deployment, previous: Plan | None = None) -> Plan:
             limits=deployment.settings.expression_limits,
             mediator=interpretation,
             sight=seeing,
+            promises=promises if promises.promising else None,
             previous=previous.routing if previous is not None else None,
         ),
     )

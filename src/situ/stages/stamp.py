@@ -8,7 +8,7 @@ clients that announce nothing: what they publish follows from what they are.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from situ.lang.problems import Problem, SituError
 from situ.lang.types.model import supertypes
 from situ.lang.types.table import RESERVED_EVENTS, Types
 from situ.model.deployment import Deployment
+from situ.routing.filter import Filter
 from situ.routing.model import Advertisement, Subscription, not_of_type
 from situ.routing.routing_table import RoutingTable, compile_routing
 from situ.stages.interpret import Interpretation
@@ -72,14 +73,21 @@ class AdvertisementFilters:
         later = self._interpretation.decision(self._asked[ad], row.type)
         return later is None or bool(later.wants(row))
 
+    def promised(self, ad: str, type: str) -> Sequence[Filter]:
+        """As :class:`situ.routing.pruned_index.AdvertisementPromises` has it."""
+        if ad not in self._asked or ad in self._undecided or self._routing is None:
+            return ()
+        return self._routing.filters_for(ad, type)
+
     def learn(self, advertisements: Mapping[str, Advertisement]) -> None:
         """These hold, too."""
         new = {id: self._as_asked(each) for id, each in advertisements.items() if each.where}
         if not new:
             return
+        known = self._routing if self._asked else None  # of these advertisements, and not of those before
         self._asked = {**self._asked, **new}
         try:
-            self._routing = self._compiled(self._decided())
+            self._routing = known.updated(new) if known is not None else self._compiled(self._decided())
         except SituError:
             self._undecided |= {id for id, each in new.items() if not self._is_decidable(each)}
             self._routing = self._compiled(self._decided())

@@ -315,8 +315,10 @@ def test_a_changed_snapshot_is_a_fresh_one(seed: int) -> None:
             changed[old.id] = Subscription(
                 client=old.client, name=old.name, types=other.types, where=other.where, durable=other.durable
             )
+        put = {id: each for id, each in changed.items() if subscriptions.get(id) != each}
+        drop = subscriptions.keys() - changed.keys()
         subscriptions = changed
-        routing = compiled(subscriptions, routing)
+        routing = routing.updated(put, drop) if step % 2 else compiled(subscriptions, routing)
         fresh = compiled(subscriptions)
         assert routing.groups == fresh.groups
         routed = routing.route(rows)

@@ -34,10 +34,16 @@ WAITING_MODULES = {
     "situ.quality.overlay",
     "situ.quality.overlay.forwarder",
     "situ.quality.overlay.offers",
+    # Routers that exchange interest wait for the overlay, and so does the simulator of brokers.
+    "situ.protocol.hop_by_hop",
+    "situ.routing.covering",
 }
 WAITING_NAMES = {
+    "delivery_path",
     "from_words",
     "least_extra_cost",
+    "sees_as_much",
+    "transformation_path",
 }
 PUBLIC = {"react"}
 """Of the client library, for users alone."""

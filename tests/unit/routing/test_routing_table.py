@@ -20,9 +20,9 @@ from situ.lang.problems import SituError
 from situ.lang.types.model import BOOLEAN, DOUBLE, INT, STRING, Attribute, Struct
 from situ.lang.types.table import Types
 from situ.routing import Subscription
-from situ.routing.delivery_groups import DeliveryTargets, group_id, group_of, merge
+from situ.routing.delivery_groups import DeliveryTargets, SharedMap, group_id, group_of, merge
 from situ.routing.filter_index import Intervals
-from situ.routing.normal_form import IsAbsent, OneOf, Opaque, Prefix, RangeBound, normal_form
+from situ.routing.normal_form import IsAbsent, IsPresent, NoneOf, OneOf, Opaque, Prefix, RangeBound, normal_form
 from situ.routing.routing_table import RoutedRows, RoutingTable, compile_routing
 from tests.oracles.routing import match_all
 
@@ -269,14 +269,18 @@ def form(text: str) -> Any:
         ("new", ((OneOf(NEW, (True,)),),)),
         ("new IS TRUE", ((OneOf(NEW, (True,)),),)),
         ("new IS FALSE", ((OneOf(NEW, (False,)),),)),
+        ("new IS NOT TRUE", ((OneOf(NEW, (False,)),), (IsAbsent(NEW),))),
         ("NOT new", ((OneOf(NEW, (False,)),),)),
         ("room IS NULL", ((IsAbsent(ROOM),),)),
-        ("tag LIKE 'ab%'", ((Prefix(TAG, "ab", exact=True),),)),
-        ("tag LIKE 'ab%c'", ((Prefix(TAG, "ab", exact=False),),)),
-        ("tag LIKE 'a_b%'", ((Prefix(TAG, "a", exact=False),),)),
+        ("room IS NOT NULL", ((IsPresent(ROOM),),)),
+        ("tag <> 'a'", ((NoneOf(TAG, ("a",)),),)),
+        ("tag NOT IN ('a', 'b')", ((NoneOf(TAG, ("a", "b")),),)),
+        ("(new AND floor < 5) IS FALSE", ((OneOf(NEW, (False,)),), (RangeBound(FLOOR, 5, upper=False, open=False),))),
+        ("(new OR floor < 5) IS FALSE", ((OneOf(NEW, (False,)), RangeBound(FLOOR, 5, upper=False, open=False)),)),
+        ("tag LIKE 'ab%'", ((Prefix(TAG, "ab"),),)),
         ("tag LIKE 'ab'", ((OneOf(TAG, ("ab",)),),)),
         ("tag LIKE ''", ((OneOf(TAG, ("",)),),)),
-        ("starts_with(tag, 'ab')", ((Prefix(TAG, "ab", exact=True),),)),
+        ("starts_with(tag, 'ab')", ((Prefix(TAG, "ab"),),)),
         ("TRUE", ((),)),
         ("FALSE", ()),
         ("tag = NULL", ()),
@@ -290,10 +294,19 @@ def test_atoms(text: str, found: Any) -> None:
     assert form(text) == found
 
 
-@pytest.mark.parametrize("text", ["tag LIKE '%a'", "length(tag) = 2", "floor + floor > 2", "tag <> 'a'", "room = tag"])
+@pytest.mark.parametrize("text", ["tag LIKE '%a'", "length(tag) = 2", "floor + floor > 2", "room = tag"])
 def test_other_conditions_are_opaque(text: str) -> None:
     ((atom,),) = form(text)
     assert isinstance(atom, Opaque)
+
+
+@pytest.mark.parametrize(("text", "start"), [("tag LIKE 'ab%c'", "ab"), ("tag LIKE 'a_b%'", "a")])
+def test_a_pattern_that_asks_for_more_than_a_beginning_knows_the_whole(text: str, start: str) -> None:
+    ((atom,),) = form(text)
+    assert isinstance(atom, Prefix)
+    assert atom.text == start
+    assert not atom.exact
+    assert atom.whole == simplify(check_condition(text, event_scope(SEEN, types=TYPES)).tree())
 
 
 def test_too_many_alternatives_are_one_condition() -> None:
@@ -392,3 +405,51 @@ def test_types_do_not_share_an_index_if_what_is_read_of_them_differs() -> None:
     rows = [seen(), seen("Stricter", room="r"), seen(room="r")]
     assert found(both, *rows) == [(0, "a/room,tag"), (1, "a/tag"), (2, "a/tag")]
     assert len({id(index) for index in both._indexes.values()}) == 2
+
+
+# ── mappings that share what stayed the same ──────────────────────────────────────────────────────
+
+
+def test_a_changed_mapping_leaves_the_one_before_as_it_was() -> None:
+    first = SharedMap({"a": 1, "b": 2})
+    second = first.changed({"c": 3, "b": 4}, ["a", "nobody"])
+    assert dict(first) == {"a": 1, "b": 2}
+    assert dict(second) == {"b": 4, "c": 3}
+    assert list(second) == ["b", "c"]
+    assert (len(first), len(second)) == (2, 2)
+    assert second.changed({}) is second
+    assert "a" not in second
+    with pytest.raises(KeyError):
+        second["a"]
+    assert repr(second) == "SharedMap({'b': 4, 'c': 3})"
+
+
+def test_a_mapping_may_hold_none_and_what_is_dropped_and_put_is_there() -> None:
+    known: SharedMap[str, None] = SharedMap[str, None]().changed({"a": None})
+    assert "a" in known
+    assert known["a"] is None
+    assert list(known.changed({"a": None}, ["a"])) == ["a"]
+    assert list(known.changed({}, ["a"]).changed({"a": None})) == ["a"]
+    assert len(known.changed({}, ["a", "a"])) == 0
+
+
+def test_after_many_changes_it_is_what_a_dictionary_would_be() -> None:
+    dice, expected = random.Random(4), dict[int, int]()
+    known: SharedMap[int, int] = SharedMap()
+    for step in range(2_000):
+        put = {dice.randrange(300): step for _ in range(dice.choice((0, 1, 1, 3)))}
+        drop = [dice.randrange(300) for _ in range(dice.choice((0, 0, 1, 2)))]
+        known = known.changed(put, drop)
+        expected = {key: value for key, value in expected.items() if key not in drop or key in put} | put
+        assert len(known) == len(expected)
+    assert dict(known) == expected
+
+
+def test_a_table_takes_changes_without_a_look_at_the_rest() -> None:
+    first = routing(want("a/x", "floor = 2"), want("b/y", "floor = 3"))
+    assert first.route([seen()]).live == [(0, "a", "x")]
+    second = first.updated({"c/z": want("c/z", "floor = 2"), "b/y": want("b/y", "speed > 1")}, ["a/x", "nobody/n"])
+    assert second.route([seen()]).live == [(0, "b", "y"), (0, "c", "z")]
+    assert second.subscriptions == routing(want("b/y", "speed > 1"), want("c/z", "floor = 2")).subscriptions
+    assert first.route([seen()]).live == [(0, "a", "x")]
+    assert second.updated({"c/z": want("c/z", "floor = 2")}, ["nobody/n"]) is second
