@@ -100,6 +100,8 @@ class _Running:
 
     generation: Generation
     queries: dict[str, StreamingQuery] = field(default_factory=dict)
+    begun: dict[str, float] = field(default_factory=dict)
+    """When tasks of a query were first seen."""
     since: float = field(default_factory=time.monotonic)
     failures: int = 0
     not_before: float = 0.0
@@ -178,6 +180,7 @@ class QueryHost:
                 if query is not None and (error := query.exception()) is not None:
                     del running.queries[client]
                     raise error
+                running.begun.pop(client, None)
                 running.queries[client] = self._start(running.generation, client)
                 running.since = now
             except (PySparkException, SituError):
@@ -205,10 +208,15 @@ class QueryHost:
     def _runs(self, number: int) -> bool:
         """Whether all its queries run, and have for a while."""
         running, now = self._running[number], time.monotonic()
-        queries = [running.queries.get(client) for client in running.generation.starts]
-        if not all(query is not None and query.isActive and self._has_tasks(query) for query in queries):
-            running.since = now
-        return now - running.since > _RUNS_AFTER
+        for client in running.generation.starts:
+            query = running.queries.get(client)
+            if query is None or not query.isActive:
+                return False
+            if client not in running.begun and self._has_tasks(query):
+                running.begun[client] = now
+        # One that has none now is between two batches.
+        begun = [running.begun.get(client, now) for client in running.generation.starts]
+        return now - max(begun) > _RUNS_AFTER
 
     def _has_tasks(self, query: StreamingQuery) -> bool:
         """Whether its tasks have begun: they read until the batch ends."""
