@@ -31,6 +31,7 @@ LOADED = [
     "benchmarks.interpretation_running",
     "benchmarks.situation_latency",
     "benchmarks.quality_advice",
+    "benchmarks.kafka_latency",
 ]
 """What the process has loaded that others are forked from. There is one such in a process: tests put theirs in, too."""
 Pipe = Connection

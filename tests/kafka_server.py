@@ -57,6 +57,12 @@ _JARS = (
     "commons-logging/commons-logging/1.3.5/commons-logging-1.3.5.jar",
     "net/sourceforge/argparse4j/argparse4j/0.7.0/argparse4j-0.7.0.jar",
 )
+_CONNECTOR = (
+    "org/apache/spark/spark-sql-kafka-0-10_2.13/4.2.0/spark-sql-kafka-0-10_2.13-4.2.0.jar",
+    "org/apache/spark/spark-token-provider-kafka-0-10_2.13/4.0.0/spark-token-provider-kafka-0-10_2.13-4.0.0.jar",
+    "org/apache/kafka/kafka-clients/3.9.2/kafka-clients-3.9.2.jar",
+    "org/apache/commons/commons-pool2/2.13.1/commons-pool2-2.13.1.jar",
+)
 _PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
@@ -85,6 +91,11 @@ broker.heartbeat.interval.ms=300
 _PATIENCE = 120.0
 PASSWORD = "se:cret-of-kafka"
 """Of the user `situ`."""
+
+
+def spark_connector() -> str:
+    """Spark's connector for Kafka, as the setting `spark.connector` has it."""
+    return ",".join(str(fetched(each)) for each in _CONNECTOR)
 
 
 class KafkaServer:

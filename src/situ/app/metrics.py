@@ -31,6 +31,7 @@ from situ.registry.run_metrics import (
     STARTING,
     ArchiveMetrics,
     EventRates,
+    RealTimeQuery,
     RunMetrics,
     detection_metrics,
 )
@@ -162,6 +163,7 @@ class MetricsReporter:
         """What parts of the run beside the engine count of these."""
         self.refused: Callable[[], Mapping[str, int]] = dict
         self.archive: Callable[[], ArchiveMetrics | None] = lambda: None
+        self.real_time: Callable[[], tuple[RealTimeQuery, ...]] = tuple
 
     def tell(self, state: str, *, restarted: bool = False) -> None:
         """The run is in another state now."""
@@ -224,6 +226,7 @@ class MetricsReporter:
             memory=self._used,
             situations=detection_metrics(self._learnt, engine.watched, _now()),
             archive=self.archive(),
+            real_time=self.real_time(),
         )
         return self.figures
 

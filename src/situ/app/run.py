@@ -241,6 +241,12 @@ class RunProcess:
         kafka = KafkaAddress.of(self.settings)
         if kafka is not None:
             _begin(stack, Topics(bus, kafka, edge).run())
+        if kafka is not None and edge is None:
+            from situ.app.real_time import RealTimeDeliveries  # which needs Spark's part
+
+            real_time = RealTimeDeliveries(bus, self.folder, self.settings, address, kafka)
+            self._pulse.real_time = lambda: real_time.queries
+            _begin(stack, real_time.run())
         return engine
 
     async def _start_bus(self, stack: AsyncExitStack, lock: FolderLock, registry: Registry) -> EmbeddedServer | None:

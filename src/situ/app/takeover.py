@@ -39,6 +39,7 @@ async def take_over(kind: str, bus: Bus, folder: Path, settings: Settings, addre
         if kind == SPARK:
             await _to_spark(bus, folder, settings, address)
         else:
+            await _deliver_in_real_time(folder, settings, address)
             await asyncio.to_thread(_to_edge, folder, settings, address)
     if former != kind:
         await asyncio.to_thread(_note, folder, kind)
@@ -51,6 +52,15 @@ async def _to_spark(bus: Bus, folder: Path, settings: Settings, address: Address
     except ModuleNotFoundError as error:
         raise _without_spark(error) from error
     await asyncio.to_thread(begin_spark, address, settings, folder, left)
+
+
+async def _deliver_in_real_time(folder: Path, settings: Settings, address: Address) -> None:
+    """What Spark left to real-time queries and these have not delivered yet is in no queue."""
+    try:
+        from situ.app.real_time import drain
+    except ModuleNotFoundError as error:
+        raise _without_spark(error) from error
+    await drain(folder, settings, address, log.info)
 
 
 def _to_edge(folder: Path, settings: Settings, address: Address) -> None:

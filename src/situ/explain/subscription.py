@@ -29,6 +29,8 @@ from situ.routing.normal_form import Atom, IsAbsent, IsPresent, NoneOf, OneOf, O
 from situ.routing.routing_table import RoutingTable, compile_routing
 from situ.stages.interpret import Interpretation
 from situ.stages.interpret_out import LateFilter
+from situ.stages.plan import compile_plan
+from situ.stages.real_time import real_time_plan
 
 Outcome = Literal["true", "false", "null", "fails"]
 
@@ -140,7 +142,32 @@ class DeliveryTopic(Explanation, frozen=True, kw_only=True):
     format: str
 
 
-class SubscriptionExplanation(Explanation, frozen=True, kw_only=True):
+class RealTimeClientEvents(Explanation, frozen=True, kw_only=True):
+    """Events of a client that a subscription gets in real time."""
+
+    client: str
+    type: str
+    """In root's terms."""
+    delivered: str
+    """The type that is delivered."""
+
+
+class QueuedEvents(Explanation, frozen=True, kw_only=True):
+    """Events that do not go in real time, and why."""
+
+    client: str | None
+    """Null: those of any client."""
+    reason: str
+
+
+class RealTimeExplanation(Explanation, frozen=True, kw_only=True):
+    """What of a subscription goes in real time when the engine is Spark."""
+
+    clients: tuple[RealTimeClientEvents, ...]
+    queued: tuple[QueuedEvents, ...]
+
+
+class SubscriptionExplanation(Explanation, frozen=True, kw_only=True, omit_defaults=True):
     """A subscription, as engines index it and deliver to it."""
 
     id: str
@@ -157,6 +184,8 @@ class SubscriptionExplanation(Explanation, frozen=True, kw_only=True):
     """Who else is in the group."""
     kafka: DeliveryTopic | None
     """Null: clients take it from the bus."""
+    real_time: RealTimeExplanation | None = None
+    """Null: it does not ask for that."""
 
 
 def routing_of(deployment: Deployment) -> RoutingTable:
@@ -192,6 +221,22 @@ def explain_subscription(id: str, deployment: Deployment) -> SubscriptionExplana
         group=group or None,
         sharing=tuple(each for each in sharing if each != id),
         kafka=None if to is None else DeliveryTopic(topic=to.topic, key=to.key or None, format=to.format),
+        real_time=_real_time(id, deployment) if subscription.in_real_time else None,
+    )
+
+
+def _real_time(id: str, deployment: Deployment) -> RealTimeExplanation:
+    plan = real_time_plan(compile_plan(deployment))
+    return RealTimeExplanation(
+        clients=tuple(
+            RealTimeClientEvents(client=each.client, type=each.type, delivered=one.type)
+            for each in plan.clients.values()
+            for one in each.subscriptions
+            if one.id == id
+        ),
+        queued=tuple(
+            QueuedEvents(client=each.client or None, reason=each.reason) for each in plan.ordinary.get(id, ())
+        ),
     )
 
 

@@ -24,7 +24,7 @@ from situ.policies.ontology.relationships import FUNCTIONS
 from situ.project.folder import FOLDERS, OWN_FOLDER
 from situ.project.quality_schema import BOOLEAN, TEXT, named_form, object_form, quality_schema, text_form
 from situ.routing.load import ADVERTISEMENT_KEYS, CLIENT_KEYS, SUBSCRIPTION_KEYS
-from situ.routing.topics import FORMATS, STARTS
+from situ.routing.topics import DELIVERIES, FORMATS, STARTS
 from situ.scopes.graph import RIGHTS
 from situ.scopes.load_scopes import DIMENSION_KEYS, GRANT_KEYS, LINK_KEYS, MODES, POLICY_KEYS, RELEASE_KEYS, SCOPE_KEYS
 from situ.scopes.load_scopes import KEYS as SCOPES_KEYS
@@ -411,6 +411,10 @@ def _clients() -> dict[str, Any]:
         "type": event,
         "scopes": _tags("other scopes than the client's, for this one alone"),
         "kafka": {**object_form(_TARGET, ("topic",)), "description": "the topic of Kafka that it is delivered to"},
+        "delivery": {
+            "enum": list(DELIVERIES),
+            "description": "how events reach the topic; `real-time`: what Spark SQL can at once; `queued` if absent",
+        },
     }
     advertisement = object_form({key: fields[key] for key in ADVERTISEMENT_KEYS}, ("type",))
     below = {

@@ -27,6 +27,8 @@ LOGS = STATE / "logs"
 LOG = LOGS / "situ.log"
 SPARK_LOG = LOGS / "spark.log"
 """What Spark and Java say on their own; begun anew with each run."""
+REAL_TIME_LOG = LOGS / "real-time.log"
+"""The same for the process of real-time deliveries."""
 
 _SIZE = 4 * 1024 * 1024
 _FILES = 4

@@ -227,6 +227,18 @@ class ExecutorLoad(msgspec.Struct, frozen=True, kw_only=True):
     """Of policies, in the last batch that had any."""
 
 
+class RealTimeQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """A query that delivers a client's events in real time."""
+
+    client: str
+    rows: float
+    """Records a second that it read in its last batch."""
+    at: int
+    """When that ended; 0 before the first."""
+    delivers: bool
+    """Whether deliveries are left to it; otherwise it begins, or finishes what was."""
+
+
 class RunMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """One look at a run. Instants are in microseconds since 1970, sizes in bytes."""
 
@@ -276,6 +288,8 @@ class RunMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """How policies are, if there are some."""
     archive: ArchiveMetrics | None = None
     """How far the archive of the root log is, if there is one."""
+    real_time: tuple[RealTimeQuery, ...] = ()
+    """The queries in real-time mode, if a subscription asks for them."""
 
     @property
     def seconds(self) -> float:

@@ -62,7 +62,7 @@ def group_id(types: tuple[str, ...], where: str, context: str = ROOT, scopes: Ta
 
 def group_of(subscription: Subscription) -> str:
     """The delivery group of a durable subscription."""
-    alone = subscription.id if subscription.shaped else ""
+    alone = subscription.id if subscription.shaped or subscription.in_real_time else ""
     return group_id(subscription.types, subscription.where, subscription.context, subscription.scopes, alone)
 
 

@@ -33,11 +33,12 @@ from situ.routing.delivery_groups import FilterRewriter
 from situ.routing.filter import check_filter
 from situ.routing.load_topics import read_source, read_target
 from situ.routing.model import NAME, ROOT, Advertisement, ClientDeclaration, Clients, Subscription
+from situ.routing.topics import DELIVERIES, QUEUED, REAL_TIME
 from situ.settings.kafka import KafkaSettings
 
 CLIENT_KEYS = ("context", "scopes", "kafka", "advertisements", "subscriptions")
 ADVERTISEMENT_KEYS = ("type", "where", "scopes")
-SUBSCRIPTION_KEYS = ("types", "where", "durable", "context", "scopes", "kafka")
+SUBSCRIPTION_KEYS = ("types", "where", "durable", "context", "scopes", "kafka", "delivery")
 
 NO_CONTEXTS: Mapping[str, Types] = MappingProxyType({})
 NO_FAULTY: Mapping[str, Faults | None] = MappingProxyType({})
@@ -91,6 +92,7 @@ def load_clients(
         subscriptions=_sorted({each.id: each for each in loading.subscriptions}),
         places=MappingProxyType(loading.places),
         tags=MappingProxyType(loading.tags),
+        deliveries=MappingProxyType(loading.deliveries),
     )
 
 
@@ -108,6 +110,7 @@ class _ClientLoader(msgspec.Struct):
     advertisements: list[Advertisement] = msgspec.field(default_factory=list)
     subscriptions: list[Subscription] = msgspec.field(default_factory=list)
     tags: dict[str, WrittenTags] = msgspec.field(default_factory=dict)
+    deliveries: dict[str, Location] = msgspec.field(default_factory=dict)
     visible: Types | None = None
     faults: Faults = NO_FAULTS
     _places: dict[str, ScalarNode] = msgspec.field(default_factory=dict)
@@ -243,6 +246,10 @@ class _ClientLoader(msgspec.Struct):
         target = None
         if topic is not None and not is_nothing(topic):
             target = read_target(id, topic, self.read, self.kafka, tuple(events.values()))
+        delivery = fields.choice("delivery", DELIVERIES, QUEUED)
+        said = fields.node("delivery")
+        if said is not None and delivery == REAL_TIME:
+            self.deliveries[id] = said.location
         if where is not None and types is not None:
             for event in events.values():
                 check_filter(id, where, event, types, self.functions, self.read.problems, self.limits, self.faults)
@@ -256,6 +263,7 @@ class _ClientLoader(msgspec.Struct):
                 context=context,
                 scopes=tagged,
                 kafka=target,
+                delivery=delivery,
             )
             self.subscriptions.append(subscription)
             self._check_delivered(subscription, fields)

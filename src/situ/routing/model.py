@@ -16,7 +16,7 @@ from situ.lang.catalogue import NOT_AS_ADVERTISED
 from situ.lang.json_form import text_of
 from situ.lang.problems import Location, Problem
 from situ.lang.tags import NO_TAGS, TagSet, WrittenTags
-from situ.routing.topics import TopicSource, TopicTarget
+from situ.routing.topics import DELIVERIES, QUEUED, REAL_TIME, TopicSource, TopicTarget
 
 NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
 """Names of clients, advertisements and subscriptions: they become subjects of the bus."""
@@ -104,12 +104,19 @@ class Subscription:
     scopes: TagSet = NO_TAGS
     kafka: TopicTarget | None = None
     """The topic that it is delivered to. It is durable then."""
+    delivery: str = QUEUED
+    """How its events reach that topic, one of :data:`situ.routing.topics.DELIVERIES`."""
     shaped: bool = False
     """Whether something is done to its events that is not done to those of others. It is not declared."""
 
     @property
     def id(self) -> str:
         return f"{self.client}/{self.name}"
+
+    @property
+    def in_real_time(self) -> bool:
+        """Whether what can be is delivered in real time."""
+        return self.delivery == REAL_TIME
 
     def as_json(self) -> dict[str, Any]:
         result: dict[str, Any] = {"types": list(self.types)}
@@ -121,6 +128,8 @@ class Subscription:
             result["context"] = self.context
         if self.kafka is not None:
             result["kafka"] = self.kafka.as_json()
+        if self.delivery != QUEUED:
+            result["delivery"] = self.delivery
         return {**result, **_scopes_as_json(self.scopes)}
 
     @classmethod
@@ -129,6 +138,9 @@ class Subscription:
         durable = value.get("durable", False)
         if not isinstance(durable, bool):
             raise TypeError("durable is true or false")
+        delivery = text_of(value.get("delivery", QUEUED))
+        if delivery not in DELIVERIES:
+            raise ValueError(f"{delivery!r} is no delivery of this release")
         return cls(
             client=client,
             name=name,
@@ -138,6 +150,7 @@ class Subscription:
             context=text_of(value.get("context", ROOT)),
             scopes=_scopes(value),
             kafka=TopicTarget.from_json(value["kafka"]) if "kafka" in value else None,
+            delivery=delivery,
         )
 
 
@@ -152,6 +165,8 @@ class Clients:
     """Where clients are declared, by name."""
     tags: Mapping[str, WrittenTags] = field(default_factory=lambda: MappingProxyType({}), compare=False)
     """Where the tags stand that an advertisement or subscription says itself or has from its client, by its id."""
+    deliveries: Mapping[str, Location] = field(default_factory=lambda: MappingProxyType({}), compare=False)
+    """Where subscriptions say how they are delivered, by their ids."""
 
 
 def _scopes(value: Mapping[str, Any]) -> TagSet:

@@ -10,6 +10,8 @@ from situ.lang.json_form import StoredForm
 CLOUDEVENTS, JSON, AVRO, PROTOBUF = FORMATS = ("cloudevents", "json", "avro", "protobuf")
 WITH_REGISTRY = (AVRO, PROTOBUF)
 BEGIN, END = STARTS = ("begin", "end")
+QUEUED, REAL_TIME = DELIVERIES = ("queued", "real-time")
+"""How a subscription's events reach its topic: by its queue on the bus, or some by a query in real-time mode."""
 
 
 class TopicSource(StoredForm, frozen=True, kw_only=True, omit_defaults=True):

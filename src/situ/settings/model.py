@@ -87,6 +87,16 @@ class Spark:
         of_kind.AUTO,
         "among how many buckets policies are divided; `auto`: as many as there are cores, with some patience",
     )
+    connector: Text = _later(
+        of_kind.text(r"\S+(, ?\S+)*", ("org.example:connector:1.0", "/opt/jars/connector.jar")),
+        plain("org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"),
+        "Spark's connector for Kafka, for real-time deliveries: coordinates in Maven, or files ending in `.jar`",
+    )
+    real_time_batch: timedelta = _later(
+        of_kind.duration(timedelta(seconds=5)),
+        timedelta(minutes=5),
+        "how long a real-time query runs before it writes down how far it is; so much is delivered again after a crash",
+    )
     executors: Executors = _group(Executors, "how many executors a cluster is asked for")
 
 

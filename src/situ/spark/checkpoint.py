@@ -47,7 +47,7 @@ def owner_of(settings: Settings, checkpoints: StateFolder) -> CheckpointOwner:
 class Offset(StoredForm, frozen=True, kw_only=True):
     """The end of a batch: ``seq`` is the last message of the log in it."""
 
-    OMITTED = ("buckets", "settled", "spread")
+    OMITTED = ("buckets", "settled", "spread", "real_time")
 
     seq: int = 0
     version: int = 0
@@ -69,6 +69,9 @@ class Offset(StoredForm, frozen=True, kw_only=True):
     settled: int = 0
     """Of detection: what came in before this message of the ingress stream is in the root log up to ``seq``, or never
     will be; 0: not known."""
+
+    real_time: int = 0
+    """The generation of real-time queries that deliveries are left to; 0: none, see :mod:`situ.spark.real_time`."""
 
     @property
     def mark(self) -> int:

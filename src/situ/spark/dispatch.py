@@ -34,6 +34,7 @@ from situ.spark.frames import TaskCounts
 from situ.spark.measure import TaskMeter, measuring_of
 from situ.spark.partitions import decode, part_of_batch
 from situ.spark.plans import former, former_plan, load_plan, use_tables
+from situ.spark.real_time.leave_out import RealTimeShare
 from situ.spark.state_store import PendingDeliveryStore, ShapeStateStore
 from situ.stages.deliver import DeliveryBatcher, interpret_out, route, route_and_shape
 from situ.stages.interpret_out import ConvertedDeliveries, prefetch_inbound, prefetch_outbound
@@ -166,9 +167,12 @@ def dispatch_part(
     carry = ClientOffsetStore(checkpoint).load(begin.mark)
     highest = carry.share(part.shards) if part.shards else carry.highest
     clock = StageClock()
+    share = RealTimeShare.of(plan, checkpoint, end)
 
     def read(first: bool) -> Generator[list[Row | BadRow], None, None]:
         messages = frames.messages_of(given) if first and given is not None else part.messages(address)
+        if share is not None:
+            messages = share.noted(messages)
         found = decode(
             clock.over("read", messages),
             plan,
@@ -188,6 +192,7 @@ def dispatch_part(
             measuring_of(plan, address),
             clock,
             live=live and not carry.stored,
+            share=share,
         )
 
     return dispatched(address, make, read, carry.stored)
@@ -341,8 +346,10 @@ class DispatchTask:
         clock_of_stages: StageClock | None = None,
         *,
         live: bool = True,
+        share: RealTimeShare | None = None,
     ) -> None:
-        """``former`` is the plan of the batch before."""
+        """``former`` is the plan of the batch before; ``share`` knows what is left to real-time queries."""
+        self._share = share
         self._stages = clock_of_stages or StageClock()
         self._state_bytes = 0
         self._sends_live = live
@@ -572,6 +579,8 @@ class DispatchTask:
         yield from self._add(shaped.rows, worded, letters=letters)
 
     def _add(self, rows: Sequence[Row], worded: ConvertedDeliveries, *, letters: bool = False) -> Iterator[Message]:
+        if self._share is not None and not letters:
+            worded = self._share.leave_out(rows, worded)
         if self._shaping is not None:
             worded = self._shaping.mark(rows, worded)
         self._originals.update(worded.originals)

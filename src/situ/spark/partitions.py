@@ -25,6 +25,8 @@ from situ.spark import frames
 from situ.spark.checkpoint import ClientOffsetStore, Highest, Offset
 from situ.spark.elastic.sizes import SizeStore, WantedSizes
 from situ.spark.plans import current_version, load_plan
+from situ.spark.real_time.generations import Generations
+from situ.spark.real_time.leave_out import planned
 from situ.spark.source import SMALL, SourceOptions
 from situ.spark.state_store import PendingDeliveryStore, ShapeCheckpoint
 from situ.spark.topics import TopicPlanner, TopicRange, Topics, ranges_of, topic_messages
@@ -123,6 +125,7 @@ class Batches:
         self._topics = TopicPlanner(lambda at: carries.load(at.mark).highest) if carries is not None else None
         """None: only the query of events reads topics."""
         self._sizes = SizeStore(options.checkpoint) if options.checkpoint is not None else None
+        self._generations = Generations(checkpoint) if kept and checkpoint is not None else None
 
     def first(self) -> Offset:
         """Where the first batch begins."""
@@ -141,7 +144,9 @@ class Batches:
             behind = max(begin.seq, state.first - 1)  # what was purged is not there to fill a batch
             left = ReadMaxRows(max(most - _records(topics), 1)) if topics and most != _ALL else limit
             last = min(last, behind + fitting(bus, options, behind, state, left))
-        if self._is_nothing_new(begin, last, version, topics):
+        # Read before the clock is: whoever named another generation before a batch's time knows that it sees that.
+        real_time = self._real_time(version)
+        if self._is_nothing_new(begin, last, version, topics, real_time):
             return begin
         small = (last - begin.seq) * state.size <= SMALL * state.messages and _records(topics) <= _FEW_RECORDS
         wanted = self._sizes.load() if self._sizes is not None else WantedSizes()
@@ -152,7 +157,7 @@ class Batches:
         if version and partitions > 1 and self._remembers(version, begin):
             partitions = 1  # what came before what is the same for all
         # Asked again, as the version may be the old one by now: one whose tables cannot be read has to wait.
-        if self._is_nothing_new(begin, last, version, topics):
+        if self._is_nothing_new(begin, last, version, topics, real_time):
             return begin
         return Offset(
             seq=max(last, begin.seq),
@@ -162,10 +167,18 @@ class Batches:
             tables=tables,
             topics=topics,
             spread=bool(topics) and not self._is_shaped(version, begin),
+            real_time=real_time,
         )
 
-    def _is_nothing_new(self, begin: Offset, last: int, version: int, topics: Topics) -> bool:
-        read = _records(topics) or topics.keys() != begin.topics.keys()
+    def _real_time(self, version: int) -> int:
+        """The generation that this batch leaves deliveries to."""
+        if self._generations is None or not version:
+            return 0
+        plan = load_plan(self._options.address, version)
+        return self._generations.current() if planned(plan).ordinary else 0
+
+    def _is_nothing_new(self, begin: Offset, last: int, version: int, topics: Topics, real_time: int) -> bool:
+        read = _records(topics) or topics.keys() != begin.topics.keys() or real_time != begin.real_time
         return not read and last <= begin.seq and version == begin.version and not self._is_waited_for(begin)
 
     def _read_topics(self, version: int, begin: Offset, most: int) -> Topics:

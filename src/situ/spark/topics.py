@@ -29,6 +29,7 @@ from situ.model import Deployment
 from situ.routing.topics import TopicSource
 from situ.spark.checkpoint import Highest, Offset
 from situ.spark.plans import load_plan
+from situ.spark.real_time.leave_out import PlainOffsets, planned
 
 _log = logging.getLogger("situ.spark")
 _PAUSE = 5.0
@@ -172,11 +173,16 @@ def topic_messages(
         group = group_of(settings.name, settings.zone, each.client, source.group)
         records = ranged.read(group, (each.topic, each.partition), each.begin, each.end)
         context = plan.interpretation.stamped(each.client)
-        for message in pack_records(records, each.client, reader_of(source, kafka)):
-            yield _message(message, names, context, version, clock)
+        shared = planned(plan).clients.get(each.client)
+        noted = PlainOffsets(records, shared.plain) if shared is not None else None
+        for message in pack_records(noted or records, each.client, reader_of(source, kafka)):
+            more = noted.header(message.key.seq - 1, message.count) if noted is not None else {}
+            yield _message(message, names, context, version, clock, more)
 
 
-def _message(message: RecordMessage, names: BusNames, context: str, version: int, clock: int) -> StoredMessage:
+def _message(
+    message: RecordMessage, names: BusNames, context: str, version: int, clock: int, more: Mapping[str, str]
+) -> StoredMessage:
     client = message.key.client
     headers = {
         CLIENT: client,
@@ -186,6 +192,7 @@ def _message(message: RecordMessage, names: BusNames, context: str, version: int
         KEY: str(message.key),
         COUNT: str(message.count),
         ID: message_id(message.key, message.count),
+        **more,
     }
     if message.errors:
         headers[REFUSED] = msgspec.json.encode(message.errors).decode()

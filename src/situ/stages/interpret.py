@@ -272,7 +272,7 @@ class Interpretation:
             if not is_of_event(error):
                 raise
             return rows
-        if self._keeps(context, type):
+        if self.keeps(context, type):
             for row in fit:
                 row.sent = (type, row.data)
         target = way.transformation.target.name
@@ -286,7 +286,7 @@ class Interpretation:
         if key not in self._textless:
             way = self.converter(context, Direction.IN, type)
             converted = way is not None and not way.is_identity and way.structs is not None
-            self._textless[key] = converted and not self._keeps(context, type)
+            self._textless[key] = converted and not self.keeps(context, type)
         return self._textless[key]
 
     def _into_root(self, row: Row, ways: dict[str, tuple[Converter, str, bool]]) -> Row | BadRow:
@@ -299,7 +299,7 @@ class Interpretation:
                     return _bad(row, [UNKNOWN_EVENT_CONTEXT(context=row.context)])
                 return _bad(row, [no_way_in(row.type, row.context)])
             target = way.transformation.target.name
-            found = ways[row.type] = (way, target, self._keeps(row.context, row.type))
+            found = ways[row.type] = (way, target, self.keeps(row.context, row.type))
         way, target, keeps = found
         if keeps:
             row.sent = (row.type, row.data)
@@ -320,7 +320,7 @@ class Interpretation:
         row.data, row.type = text, target
         return row
 
-    def _keeps(self, name: str, type: str) -> bool:
+    def keeps(self, name: str, type: str) -> bool:
         """Whether those of its own context get an event as it was sent."""
         key = (name, type)
         if key not in self._kept:

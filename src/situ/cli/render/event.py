@@ -33,6 +33,13 @@ def show_subscription(explained: SubscriptionExplanation) -> Iterator[Renderable
     if (to := explained.kafka) is not None:
         key = f"key `{to.key}`" if to.key else "the key of the event as key"
         table.add_row("delivered to", f"topic {to.topic}, as {to.format}, {key}")
+    if (real_time := explained.real_time) is not None:
+        for place, one in enumerate(real_time.clients):
+            was = "" if one.delivered == one.type else f", {one.type} in root"
+            table.add_row("in real time" if place == 0 else "", f"{one.delivered} of {one.client}{was}: plain records")
+        table.add_row("by its queue", "what is no plain record, and all that other clients publish")
+        for other in real_time.queued:
+            table.add_row("", f"{other.client or 'everything'}: {other.reason}")
     yield table
     for each in explained.types:
         yield Text()

@@ -23,7 +23,14 @@ if TYPE_CHECKING:
     from situ.app.action_queue import QueuedAction
     from situ.project.status import RunStatus
     from situ.registry.lookup import SuspendedDeclaration
-    from situ.registry.run_metrics import ArchiveMetrics, EngineSize, PolicyMetrics, PushSourceMetrics, RunMetrics
+    from situ.registry.run_metrics import (
+        ArchiveMetrics,
+        EngineSize,
+        PolicyMetrics,
+        PushSourceMetrics,
+        RealTimeQuery,
+        RunMetrics,
+    )
 
 
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -235,6 +242,8 @@ def show_status(status: RunStatus) -> Iterator[RenderableType]:
     for figures in status.engines.values():
         if figures.archive is not None:
             yield from _archive(figures.archive, figures.at)
+        for query in figures.real_time:
+            yield _real_time(query, figures.at)
     if status.consumers:
         yield Text()
         yield _consumers(status)
@@ -301,6 +310,16 @@ _HOLDS = (
     "late events",
     "feedback on quality",
 )
+
+
+def _real_time(query: RealTimeQuery, now: int) -> Text:
+    """A batch lasts long, and only its end says how many there were."""
+    what = f"in real time, of {visible(query.client)}: "
+    if not query.at:
+        return Text(what + ("delivers, first batch under way" if query.delivers else "begins"))
+    seconds = max(now - query.at, 0) / 1e6
+    state = "" if query.delivers else ", finishes what was left to it"
+    return Text(f"{what}{query.rows:,.0f} records/s in the batch that ended {seconds:,.0f} s ago{state}")
 
 
 def _archive(found: ArchiveMetrics, now: int) -> Iterator[Text]:

@@ -279,6 +279,14 @@ TOPIC_UNFIT = define(
     reason=str,
     remedy=str,
 )
+NO_REAL_TIME = define(
+    "P134",
+    "subscription that nothing reaches in real time",
+    "Nothing that `{subscription}` asks for can be delivered in real time: {reason}.",
+    "Leave `delivery` out, or change what is said; `situ explain subscription` tells what goes which way.",
+    subscription=str,
+    reason=str,
+)
 KAFKA_OPTION_TAKEN = define(
     "P133",
     "option of Kafka that Situ sets",

@@ -329,6 +329,14 @@ NO_KAFKA_LIBRARY = define(
     "Install `situ[kafka]`.",
     module=str,
 )
+REAL_TIME_FAILED = define(
+    "N165",
+    "real-time deliveries stand still",
+    "Queries in real-time mode do not run: {reason}.",
+    "See .situ/logs/real-time.log, and `spark.connector` in situ.yaml. They are started again, and nothing is lost; "
+    "take `delivery: real-time` out, and what comes from then on goes by the queue.",
+    reason=str,
+)
 
 
 # DataFrames of users: `situ.spark.Project` and the data source `situ`.
