@@ -6,7 +6,8 @@ client has its numbers sealed by a secret of the zone, which routers and engines
 number always becomes the same token, a token tells nothing of the number, and who has the secret can open it again.
 
 A token is made as SIV does it: a tag of the plain text, and the plain text under a mask that is made of the tag. What
-nobody sealed does not open, since its tag does not fit.
+nobody sealed does not open, since its tag does not fit. Both are made by SHA-256, which Spark SQL has as well
+(:mod:`situ.stages.seal_text`); tokens of before were made by BLAKE2, and still open.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from binascii import Error as NotBase64
 from binascii import b2a_base64
 from collections.abc import Iterable
 from functools import lru_cache
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 
 from situ.event.lines import dead_client
 from situ.lang.types.table import DEAD_LETTER, SITUATION
@@ -41,18 +42,17 @@ _SAFE = bytes.maketrans(b"+/", b"-_")
 class Seal:
     """The seal of one zone; equal secrets make equal tokens."""
 
-    __slots__ = ("_mask", "_tag")
+    __slots__ = ("_former", "mask_key", "tag_key")
 
     def __init__(self, secret: str) -> None:
-        whole = blake2b(secret.encode(), digest_size=64, person=b"situ seal").digest()
-        # A key is as long to work in as all the rest: it is done once, and copied.
-        self._tag = blake2b(digest_size=_TAG, key=whole[:32])
-        self._mask = blake2b(digest_size=_TEXT, key=whole[32:])
+        whole = blake2b(secret.encode(), digest_size=64, person=b"situ seal 2").digest()
+        self.tag_key, self.mask_key = whole[:32], whole[32:]
+        self._former = _FormerSeal(secret)
 
     def token(self, first: int, second: int) -> str:
         """What stands for two numbers."""
         text = _two.pack(first & _MOST, second & _MOST)
-        tag = self._tag_of(text)
+        tag = sha256(self.tag_key + text).digest()[:_TAG]
         return b2a_base64(tag + self._masked(tag, text), newline=False).translate(_SAFE).decode("ascii")
 
     def opened(self, token: str) -> tuple[int, int] | None:
@@ -63,21 +63,15 @@ class Seal:
             whole = urlsafe_b64decode(token)
         except (NotBase64, ValueError):
             return None
-        tag, text = whole[:_TAG], self._masked(whole[:_TAG], whole[_TAG:])
-        if self._tag_of(text) != tag:
-            return None
+        tag, masked = whole[:_TAG], whole[_TAG:]
+        text = self._masked(tag, masked)
+        if sha256(self.tag_key + text).digest()[:_TAG] != tag:
+            return self._former.opened(tag, masked)
         first, second = _two.unpack(text)
         return first, second
 
-    def _tag_of(self, text: bytes) -> bytes:
-        made = self._tag.copy()
-        made.update(text)
-        return made.digest()
-
     def _masked(self, tag: bytes, text: bytes) -> bytes:
-        made = self._mask.copy()
-        made.update(tag)
-        return (int.from_bytes(text) ^ int.from_bytes(made.digest())).to_bytes(_TEXT)
+        return _mixed(text, sha256(self.mask_key + tag).digest()[:_TEXT])
 
     def key(self, key: str) -> str:
         """The key of an event, ``client.incarnation.seq``, as clients see it: ``client.token``."""
@@ -119,6 +113,27 @@ class Seal:
         """Lines as this client may have them. Dead letters of its own events name keys that it gave itself."""
         own = b"%b%b." % (_KEY, dead_client(client).encode())
         return [each if own in each else self.line(each) for each in lines]
+
+
+class _FormerSeal:
+    """Opens the tokens that clients got before SHA-256 made them."""
+
+    __slots__ = ("_mask", "_tag")
+
+    def __init__(self, secret: str) -> None:
+        whole = blake2b(secret.encode(), digest_size=64, person=b"situ seal").digest()
+        self._tag, self._mask = whole[:32], whole[32:]
+
+    def opened(self, tag: bytes, masked: bytes) -> tuple[int, int] | None:
+        text = _mixed(masked, blake2b(tag, digest_size=_TEXT, key=self._mask).digest())
+        if blake2b(text, digest_size=_TAG, key=self._tag).digest() != tag:
+            return None
+        first, second = _two.unpack(text)
+        return first, second
+
+
+def _mixed(one: bytes, other: bytes) -> bytes:
+    return (int.from_bytes(one) ^ int.from_bytes(other)).to_bytes(_TEXT)
 
 
 @lru_cache(maxsize=16)
