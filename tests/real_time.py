@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
-from situ.event.message import EventKey
+from situ.event.message import TOPICS, EventKey
 from situ.kafka.connection import KafkaAddress
 from situ.kafka.formats import RecordWriter, WrittenRecord, reader_of
 from situ.kafka.records import KafkaRecord, pack_records
+from situ.lang.records import replace
 from situ.routing.delivery_groups import group_of
 from situ.stages.deliver import interpret_out, route_and_shape
 from situ.stages.plan import Plan, compile_plan
@@ -122,6 +124,58 @@ clients:
 }
 
 
+SECRET = "secret of the zone"
+_DIMENSIONS = """
+version: 1
+dimensions:
+  tenancy:
+    mode: closed
+    scopes:
+      house:  {{}}
+      guards: {{in: [house], input: "{0}"}}
+      guests: {{in: [house], input: "{1}", output: "{2}"}}
+  area:
+    scopes:
+      building: {{}}
+      lab:      {{in: [building], output: "{3}"}}
+      office:   {{in: [building], output: "{4}", input: "{5}"}}
+clients:
+"""
+_FILTERS = (
+    "type IS Measured AND value > 5 °C",
+    "type IS Reading",
+    "NOT type IS Beat",
+    "type IS Reading AND sensor IN ('s1', 's2', 's4') OR type IS Beat",
+    "type IS Reading AND count IS NULL OR type IS Beat AND n > 6",
+    "type IS Reading AND coalesce(level, 3) >= 0 AND value / (value - 0.00001 °C) > 0",
+    "event.source = 'plant' OR event.id = '17' OR type IS Beat",
+    "type IS Reading AND well",
+    "TRUE",
+    "FALSE",
+)
+_TAGS = {"tenancy": ("house", "guards", "guests"), "area": ("building", "lab", "office", "any", None)}
+
+
+def scoped(dice: random.Random) -> Mapping[str, str]:
+    """The same project among scopes, which say of many events that they are hidden."""
+    files = dict(FILES)
+    clients = ("plant", "probes", "beats", "partner", "desk", "desk-us", "desk-words")
+    scopes = _DIMENSIONS.format(*(dice.choice(_FILTERS) for _ in range(6)))
+    chosen: dict[str, dict[str, str]] = {}
+    for client in clients:
+        may = "tenancy: [house, guards, guests], area: [building, lab, office]"
+        scopes += f"  {client}: {{{may}}}\n"
+        tags = {name: dice.choice(some) for name, some in _TAGS.items()}
+        chosen[client] = {name: tag for name, tag in tags.items() if tag is not None}
+    lines = []
+    for line in files["clients/plant.yaml"].splitlines():
+        lines.append(line)
+        client = line.strip().rstrip(":")
+        if client in chosen and line.startswith("  ") and not line.startswith("   "):
+            lines.append(f"    scopes: {json.dumps(chosen[client])}")
+    return {**files, "clients/plant.yaml": "\n".join(lines), "scopes.yaml": scopes}
+
+
 def project(folder: Path, settings: str = "", files: Mapping[str, str] = FILES) -> Path:
     text = f"version: 1\nname: plant\nkafka: {{servers: 'localhost:9092'}}\n{settings}"
     write(folder, {"situ.yaml": text, **files})
@@ -140,7 +194,11 @@ class OrdinaryWay:
     """What engines make of records, each subscription's by the queue."""
 
     def __init__(self, folder: Path) -> None:
-        self.plan: Plan = compile_plan(load_project(folder).deployment)
+        declared = load_project(folder).deployment
+        if declared.scopes.dimensions:
+            declared = declared.numbered()
+            declared = replace(declared, numbers=replace(declared.numbers, seal=SECRET))
+        self.plan: Plan = compile_plan(declared)
         self.real_time: RealTimePlan = real_time_plan(self.plan)
         deployment = self.plan.deployment
         self._groups = {group_of(each): each.id for each in deployment.routed.values() if each.durable}
@@ -149,7 +207,7 @@ class OrdinaryWay:
         }
 
     def deliver(self, client: str, record: KafkaRecord) -> Iterator[Delivered]:
-        source = self.plan.deployment.clients[client].kafka
+        source, seeing = self.plan.deployment.clients[client].kafka, self.plan.seeing
         assert source is not None
         reader = reader_of(source, KafkaAddress(servers=""))
         for message in pack_records([record], client, reader):
@@ -161,6 +219,11 @@ class OrdinaryWay:
                 worded = interpret_out(route_and_shape([row], [line], self.plan), self.plan)
                 for _, group, text in worded.durable:
                     id = self._groups[group]
+                    if seeing is not None:
+                        asked = self.plan.deployment.subscriptions[id]
+                        if not seeing.sees(seeing.look(row), asked.scopes):
+                            continue
+                        (text,) = seeing.seal.handed((text,), asked.client)
                     yield Delivered(id, self._writers[id].record(text))
 
     def is_plain(self, client: str, record: KafkaRecord) -> bool:
@@ -282,6 +345,13 @@ def readings(seed: int, count: int) -> list[KafkaRecord]:
         key = dice.choice([None, b"k1", "Ü".encode(), b"", b"\xff", b'q"', b"s3"])
         found.append(record(dice, dice.choice(["readings", "more"]), offset, value, key))
     return found
+
+
+def counted(record: KafkaRecord) -> KafkaRecord:
+    """One of `plant` that calls itself what it would be called if it said nothing."""
+    incarnation = TOPICS | crc32(record.topic.encode()) << 16 | record.partition
+    made = {"sensor": "s1", "value": 7, "n": f"{incarnation}-{record.offset + 1}", "at": NOW - 5}
+    return replace(record, value=json.dumps(made).encode())
 
 
 def heats(seed: int, count: int) -> list[KafkaRecord]:

@@ -310,9 +310,18 @@ class PlainRecords:
         return f"(CASE topic {arms} END | CAST(partition AS BIGINT))"
 
     @property
+    def seq(self) -> str:
+        return "(offset + 1)"
+
+    @property
     def id(self) -> str:
         name = self._source.id
-        return f"CAST({self._raw_field(name)} AS STRING)" if name else f"concat({self.incarnation}, '-', offset + 1)"
+        return f"CAST({self._raw_field(name)} AS STRING)" if name else self.counted_id
+
+    @property
+    def counted_id(self) -> str:
+        """The id of an event that says none."""
+        return f"concat({self.incarnation}, '-', {self.seq})"
 
     @property
     def source(self) -> str:
@@ -327,7 +336,11 @@ class PlainRecords:
     @property
     def situ_key(self) -> str:
         """The key of the event, which says where its record stands."""
-        return f"concat({spark_text(self._client + '.')}, {self.incarnation}, '.', offset + 1)"
+        return f"concat({spark_text(self._client + '.')}, {self.incarnation}, '.', {self.seq})"
+
+    def sealed_key(self, token: str) -> str:
+        """The same with the token of its numbers in their place."""
+        return f"concat({spark_text(self._client + '.')}, {token})"
 
 
 def _raw_type(type: Type) -> str:

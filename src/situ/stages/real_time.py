@@ -23,8 +23,9 @@ from situ.contexts.transform.transformation import Transformation
 from situ.lang.catalogue import NO_REAL_TIME
 from situ.lang.expr.emit.spark import emit_spark
 from situ.lang.expr.overload import spark_name, spark_text
-from situ.lang.expr.tree import TRUE, Field, Node, Read, walk
+from situ.lang.expr.tree import FALSE, TRUE, Field, Node, Read, walk
 from situ.lang.problems import Location, Problem, SituError
+from situ.lang.tags import TagSet
 from situ.lang.types.layout import spark_type
 from situ.lang.types.model import STRING, Struct, plain, supertypes
 from situ.lang.types.table import Types
@@ -33,6 +34,8 @@ from situ.routing.model import Advertisement, ClientDeclaration, Subscription
 from situ.routing.topics import CLOUDEVENTS, JSON
 from situ.stages.plain_records import NotPlain, PlainRecords, instant_text, json_text, string_text, unfit_type
 from situ.stages.plan import Plan, compile_plan
+from situ.stages.seal_text import TOKEN, token_columns
+from situ.stages.visibility_text import FilterTexts, pair_text
 
 DATA, EVENT = "data", "event"
 _ENVELOPE = ("id", "source", "type", "time", "confidence")
@@ -60,6 +63,8 @@ class RealTimeSubscription:
     """Of what is delivered."""
     wanted: str
     """Whether an event is delivered, as far as filters say."""
+    visible: str
+    """Whether it is visible to the subscription, by the scopes of the same version."""
     out: Conversion
     reads_sent: bool
     """It gets the event as it was sent: ``sent`` instead of ``data``."""
@@ -82,8 +87,16 @@ class RealTimeClient:
     type: str
     """Of its events in root's terms."""
     inward: Conversion
-    context: str
+    tags: TagSet
+    """Under which its events are published."""
+    sealed: bool
+    """Whether what leaves has its numbers sealed."""
     subscriptions: tuple[RealTimeSubscription, ...]
+
+    @property
+    def seal(self) -> tuple[str, ...]:
+        """Columns that a sealed record needs, one after the other."""
+        return token_columns(self.plain.incarnation, self.plain.seq) if self.sealed else ()
 
     @property
     def event(self) -> str:
@@ -101,10 +114,11 @@ class RealTimeClient:
     def digest(self, subscription: RealTimeSubscription) -> str:
         """The same as long as a subscription gets the same of this client."""
         plain = self.plain
-        texts = (plain.condition, plain.parsed, plain.data, plain.fails, self.event, plain.situ_key)
+        texts = (plain.condition, plain.parsed, plain.data, plain.fails, self.event, plain.situ_key, *self.seal)
         of_client = (*texts, self.inward.value, self.inward.fails)
         each = subscription
-        own = (each.id, each.type, each.wanted, each.out.value, each.out.fails, str(each.reads_sent), each.record)
+        asked = (each.id, each.type, each.wanted, each.visible)
+        own = (*asked, each.out.value, each.out.fails, str(each.reads_sent), each.record)
         return hashlib.sha256("\0".join((*of_client, *own)).encode()).hexdigest()[:32]
 
 
@@ -154,8 +168,8 @@ def _said(way: OrdinaryWay) -> str:
     return f"`{way.client}`: {way.reason}" if way.client else way.reason
 
 
-def real_time_plan(plan: Plan) -> RealTimePlan:
-    """What goes in real time under a plan."""
+def real_time_plan(plan: Plan, *, sealed: bool = False) -> RealTimePlan:
+    """What goes in real time under a plan. Among scopes numbers are sealed; ``sealed``: in any case."""
     deployment = plan.deployment
     asked = [each for each in deployment.routed.values() if each.in_real_time]
     if not asked:
@@ -173,7 +187,7 @@ def real_time_plan(plan: Plan) -> RealTimePlan:
         if client.kafka is None:
             continue
         try:
-            made = _ClientWay(plan, client)
+            made = _ClientWay(plan, client, sealed=sealed or plan.seeing is not None)
         except _Ordinary as refused:
             types = refused.args[1:] or _published(plan, client.name)
             way = OrdinaryWay(client=client.name, reason=refused.args[0])
@@ -208,8 +222,6 @@ def _never(subscription: Subscription, plan: Plan) -> str | None:
         return f"its records are {target.format}, which Spark SQL does not write with a registry"
     if subscription.shaped:
         return "what was negotiated for it needs to know which events came before"
-    if plan.seeing is not None:
-        return "among scopes, the keys of its events are sealed, which Spark SQL cannot do"
     return None
 
 
@@ -235,10 +247,10 @@ def _may_want(subscription: Subscription, plan: Plan, type: str) -> bool:
 class _ClientWay:
     """From a record to an event in root's terms; :class:`_Ordinary` if that takes more than expressions."""
 
-    def __init__(self, plan: Plan, client: ClientDeclaration) -> None:
+    def __init__(self, plan: Plan, client: ClientDeclaration, *, sealed: bool) -> None:
         source = client.kafka
         assert source is not None
-        self._plan, self._declared = plan, client
+        self._plan, self._declared, self._sealed = plan, client, sealed
         settings, interpretation = plan.deployment.settings, plan.interpretation
         if source.format != JSON:
             raise _Ordinary(f"its records are {source.format}: in real time, records are JSON of one `type`")
@@ -262,7 +274,9 @@ class _ClientWay:
             )
         except NotPlain as reason:
             raise _Ordinary(f"{reason}, which Spark SQL does not read as engines do", self._event.name) from None
-        self._promise = self._promised()
+        ad = self._advertised()
+        self._tags = ad.scopes
+        self._promise = self._promised(ad)
 
     def _into_root(self, event: Struct) -> tuple[Struct, Conversion]:
         if self._stamped == ROOT:
@@ -273,8 +287,8 @@ class _ClientWay:
         way = converter.transformation
         return way.target, _conversion(way)
 
-    def _promised(self) -> str:
-        """What the advertisement promises that its events are published under."""
+    def _advertised(self) -> Advertisement:
+        """The advertisement that its events are published under."""
         plan, above = self._plan, {str(each) for each in supertypes(self._event)}
         fitting: list[Advertisement] = [
             each
@@ -283,13 +297,16 @@ class _ClientWay:
         ]
         if len(fitting) != 1:
             raise _Ordinary(f"it has {len(fitting)} advertisements for `{self._event.name}`, not one", self._event.name)
-        (ad,) = fitting
+        return fitting[0]
+
+    def _promised(self, ad: Advertisement) -> str:
+        """What an advertisement promises of events."""
         if not ad.where:
             return "TRUE"
         asked = Subscription(
             client=ad.client, name=ad.name, types=(ad.type,), where=ad.where, context=self._declared.context
         )
-        return _wanted(plan, asked, self._event)
+        return _wanted(self._plan, asked, self._event)
 
     def client(self, subscriptions: tuple[RealTimeSubscription, ...]) -> RealTimeClient:
         return RealTimeClient(
@@ -297,7 +314,8 @@ class _ClientWay:
             plain=self._plain,
             type=self._event.name,
             inward=self._inward,
-            context=self._declared.context,
+            tags=self._tags,
+            sealed=self._sealed,
             subscriptions=subscriptions,
         )
 
@@ -308,6 +326,7 @@ class _ClientWay:
         """How a subscription gets its events; :class:`_Ordinary` if that takes more than expressions."""
         assert asked.kafka is not None
         wanted = _wanted(self._plan, asked, self._event)
+        visible = _visible(self._plan, self._tags, asked, self._event)
         reads_sent = self._is_sent_back(asked)
         if reads_sent:
             made, types, out = self._sent, self._sent_types, Conversion(value="sent")
@@ -320,10 +339,11 @@ class _ClientWay:
             id=asked.id,
             type=made.name,
             wanted=f"({wanted}{promise})",
+            visible=visible,
             out=out,
             reads_sent=reads_sent,
             topic=asked.kafka.topic,
-            record=_record(asked, made, self._plain),
+            record=_record(asked, made, self._plain, sealed=self._sealed),
         )
 
     def _is_sent_back(self, asked: Subscription) -> bool:
@@ -392,9 +412,40 @@ def _wanted(plan: Plan, asked: Subscription, event: Struct) -> str:
     return f"({' OR '.join(texts)})" if texts else "FALSE"
 
 
-def _condition(node: Node, event: Struct, plan: Plan, where: str) -> str:
-    if node == TRUE:
+def _visible(plan: Plan, tags: TagSet, asked: Subscription, event: Struct) -> str:
+    """Whether root events of a type, published under these tags, are visible to a subscription."""
+    seeing = plan.seeing
+    if seeing is None:
         return "TRUE"
+
+    def condition(node: Node, said: str) -> str:
+        where = f"the filter `{said}` of scopes"
+        try:
+            return _condition(node, event, plan, where)
+        except SituError as error:
+            raise _Ordinary(f"{where} is more than Spark SQL can take: {error.problems[0].message}") from None
+
+    return pair_text(seeing.pair(tags, asked.scopes), FilterTexts(seeing, event, condition))
+
+
+def visible_since(before: RealTimeClient, subscription: RealTimeSubscription, plan: Plan) -> str:
+    """What has to hold by the scopes of a later plan for what an older one delivers: nothing of what is no longer
+    visible is handed over. ``TRUE`` if that says no more than the decision of then."""
+    if plan.seeing is None:
+        return "TRUE"
+    asked, event = plan.deployment.subscriptions.get(subscription.id), plan.deployment.types.event(before.type)
+    if asked is None or event is None:
+        return "FALSE"
+    try:
+        found = _visible(plan, before.tags, asked, event)
+    except _Ordinary:
+        return "FALSE"
+    return "TRUE" if found == subscription.visible else found
+
+
+def _condition(node: Node, event: Struct, plan: Plan, where: str) -> str:
+    if node in (TRUE, FALSE):
+        return "TRUE" if node == TRUE else "FALSE"
     if any(isinstance(each, Field) for each in walk(node)):
         raise _Ordinary(f"{where} is about parts of a struct that is put together first")
     _check_envelope(node, where)
@@ -410,17 +461,22 @@ def made_column(subscription: str) -> str:
     return spark_name(f"_situ_made {subscription}")
 
 
-def _record(asked: Subscription, made: Struct, records: PlainRecords) -> str:
+def _record(asked: Subscription, made: Struct, records: PlainRecords, *, sealed: bool) -> str:
     target = asked.kafka
     assert target is not None
     column = made_column(asked.id)
-    key = records.situ_key
+    id, event_key = f"{EVENT}.id", records.situ_key
+    if sealed:
+        # An id that was made of the key is sealed with it.
+        event_key = records.sealed_key(TOKEN)
+        id = f"CASE WHEN {id} = {records.counted_id} THEN {TOKEN} ELSE {id} END"
+    key = event_key
     if target.key:
         key = _key_text(column, made, target.key)
     data = json_text(column, made)
     said = {
         "specversion": "'1.0'",
-        "id": f"{EVENT}.id",
+        "id": id,
         "source": f"{EVENT}.source",
         "type": spark_text(made.name),
         "time": instant_text(f"{EVENT}.time"),
@@ -431,10 +487,10 @@ def _record(asked: Subscription, made: Struct, records: PlainRecords) -> str:
             for name, text in said.items()
         )
         value = f"concat('{{', {members}, ',\"data\":', {data}, '}}')"
-        headers = {"content-type": "'application/cloudevents+json'", "situkey": records.situ_key}
+        headers = {"content-type": "'application/cloudevents+json'", "situkey": event_key}
     else:
         value = data
-        headers = {"content-type": "'application/json'", "situkey": records.situ_key}
+        headers = {"content-type": "'application/json'", "situkey": event_key}
         headers |= {f"ce_{name}": text for name, text in said.items()}
     listed = ", ".join(
         f"named_struct('key', {spark_text(name)}, 'value', CAST({text} AS BINARY))" for name, text in headers.items()

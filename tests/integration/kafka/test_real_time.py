@@ -255,6 +255,56 @@ def test_nothing_is_lost_while_deliveries_change_hands(broker: KafkaServer, tmp_
         run.stop()
 
 
+_SCOPES = """
+version: 1
+dimensions:
+  tenancy:
+    mode: closed
+    scopes:
+      house: {{}}
+      guests: {{in: [house], input: "{input}"}}
+clients:
+  meter: {{tenancy: [house]}}
+  desk: {{tenancy: [guests]}}
+"""
+
+
+def test_what_is_closed_stays_away_in_real_time(broker: KafkaServer, tmp_path: Path) -> None:
+    """Scopes are narrowed while events flow: from then on nothing hidden is delivered, and all else is."""
+    meter = _Meter(tmp_path / "plant", broker, "scopes")
+    declared = _CLIENTS.format(topic=meter.topic, out=meter.out, delivery=", delivery: real-time")
+    for client, tag in (("meter", "house"), ("desk", "guests")):
+        declared = declared.replace(f"  {client}:\n", f"  {client}:\n    scopes: {{tenancy: {tag}}}\n")
+    write(meter.folder, {"scopes.yaml": _SCOPES.format(input="sensor <> 's5'"), "clients/c.yaml": declared})
+    with _running(meter.folder) as run:
+        writer = _Writer(broker, meter.topic, 50)
+        _until(run, lambda: len(meter.numbers()) > 20)
+        _until(run, lambda: _delivers(run, "meter"))
+        before = writer.number
+        _until(run, lambda: max(meter.numbers()) > before + 100)
+        write(meter.folder, {"scopes.yaml": _SCOPES.format(input="sensor <> 's5' AND sensor <> 's3'")})
+        opened = writer.number
+        subprocess.run([str(_SITU), "apply", "--project", str(meter.folder)], check=True, capture_output=True)
+        time.sleep(5)  # some looks of the process
+        closed = writer.number
+        _until(run, lambda: writer.number > closed + 100)
+        _until(run, lambda: _delivers(run, "meter"))
+        before = writer.number
+        _until(run, lambda: max(meter.numbers()) > before + 100)
+        count = writer.stop()
+        visible = {each for each in range(count) if each % 7 not in (3, 5)}
+        _until(run, lambda: meter.numbers() >= visible)
+        run.stop()
+    hidden = meter.numbers() - visible
+    assert all(each % 7 == 3 for each in hidden)
+    assert max(hidden) < closed
+    assert {each for each in range(opened - 50) if each % 7 == 3} <= hidden
+    records = _records(broker, meter.out)
+    assert all(len(each) == 1 for each in records.values())
+    assert len(records) == len(visible | hidden), "an event has one key on both ways"
+    assert all(len(key) == len("meter.") + 32 for key in records)
+
+
 @pytest.mark.soak
 def test_nothing_is_lost_whatever_is_killed(broker: KafkaServer, tmp_path: Path) -> None:
     meter = _Meter(tmp_path / "plant", broker, "kills")

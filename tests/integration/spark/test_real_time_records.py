@@ -10,10 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+import pytest
+from pyspark.errors import PySparkException
 
+from situ.event.seal import Seal
 from situ.kafka.formats import KEY
 from situ.stages.plain_records import double_text, string_text
-from tests.real_time import RECORDS, SCHEMA, Delivered, OrdinaryWay, as_delivered, project, rows
+from situ.stages.seal_text import TOKEN, seal_properties, token_columns
+from tests.real_time import RECORDS, SCHEMA, Delivered, OrdinaryWay, as_delivered, counted, project, rows, scoped
 from tests.volume import cases
 
 if TYPE_CHECKING:
@@ -45,6 +49,34 @@ def test_what_is_plain_is_delivered_as_by_the_queue(spark: SparkSession, tmp_pat
         assert cases * 0.15 < sum(taken) < cases * 0.9
         assert len(expected) > cases * 0.1
         assert {one.subscription for one in found} == {each.id for each in made.subscriptions}
+
+
+@pytest.mark.parametrize("seed", [2, 4, 7, 8])
+@cases(200, 4_000)
+def test_among_scopes_nothing_hidden_is_delivered_and_all_else_as_by_the_queue(
+    spark: SparkSession, tmp_path: Path, seed: int, cases: int
+) -> None:
+    """Other scopes for each seed: who sees what depends on tags, on types, and on what events say."""
+    from situ.spark.real_time.query import record_frame, set_properties
+
+    way = OrdinaryWay(project(tmp_path / "scoped", files=scoped(random.Random(seed))))
+    unscoped = OrdinaryWay(project(tmp_path / "unscoped"))
+    assert way.plan.seeing is not None
+    set_properties(spark, seal_properties(way.plan.seeing.seal))
+    topics = {each.kafka.topic: id for id, each in way.plan.deployment.subscriptions.items() if each.kafka is not None}
+    delivered = asked = 0
+    for client, made in way.real_time.clients.items():
+        records = RECORDS[client](11 + seed, cases)
+        if client == "plant":
+            records[::20] = map(counted, records[::20])
+        frame = spark.createDataFrame(rows(records), SCHEMA).selectExpr("*", "timestamp_millis(millis) AS timestamp")
+        plain = [each for each in records if way.is_plain(client, each)]
+        expected = [one for each in plain for one in way.deliver(client, each)]
+        asked += sum(1 for each in plain for _ in unscoped.deliver(client, each))
+        found = as_delivered(record_frame(frame, made).collect(), topics)
+        assert _sorted(found) == _sorted(expected)
+        delivered += len(found)
+    assert cases * 0.1 < delivered < asked * 0.9
 
 
 def _sorted(some: list[Delivered]) -> list[tuple[str, str, Delivered]]:
@@ -87,3 +119,47 @@ def test_numbers_and_texts_are_written_as_engines_do(spark: SparkSession, cases:
         if float(written) != number or (len(written) < 17 and abs(number) > sys.float_info.min)
     ] == []
     assert len(wrong) < cases / 500
+
+
+def test_numbers_are_sealed_as_engines_do(spark: SparkSession, tmp_path: Path) -> None:
+    from situ.spark.real_time.query import set_properties
+
+    seal, dice = Seal("some secret"), random.Random(5)
+    set_properties(spark, seal_properties(seal))
+    edges = [0, 1, 255, 1 << 31, 1 << 32, (1 << 63) - 1, 1 << 63, (1 << 63) + 1, (1 << 64) - 1]
+    pairs = [(first, second) for first in edges for second in edges]
+    pairs += [(dice.randrange(1 << 64), dice.randrange(1 << dice.randrange(1, 65))) for _ in range(500)]
+    signed = [tuple(each - (1 << 64) if each >> 63 else each for each in pair) for pair in pairs]
+    frame = spark.createDataFrame(signed, "a BIGINT, b BIGINT")
+    for column in token_columns("a", "b"):
+        frame = frame.selectExpr("*", column)
+    assert [row[TOKEN] for row in frame.collect()] == [seal.token(*pair) for pair in pairs]
+    assert all(seal.opened(seal.token(*pair)) == pair for pair in pairs)
+
+
+def test_keys_of_a_seal_are_in_no_plan(spark: SparkSession) -> None:
+    from situ.spark.real_time.query import set_properties
+
+    properties = seal_properties(Seal("what nobody may read"))
+    set_properties(spark, properties)
+    frame = spark.range(3)
+    for column in token_columns("id", "id"):
+        frame = frame.selectExpr("*", column)
+    frame.collect()
+    execution = frame._jdf.queryExecution()
+    said = execution.toString() + execution.debug().toString() + execution.optimizedPlan().treeString()
+    with pytest.raises(PySparkException) as failed:
+        frame.selectExpr(f"raise_error({TOKEN})").collect()
+    said += str(failed.value)
+    assert "situ.seal.secret.tag" in said
+    for value in properties.values():
+        assert value not in said
+        assert bytes.fromhex(value).hex().upper() not in said
+
+
+def test_nothing_is_sealed_without_a_key(spark: SparkSession) -> None:
+    for name in seal_properties(Seal("")):
+        spark._jvm.java.lang.System.clearProperty(name)  # type: ignore[union-attr]
+    tag, *_ = token_columns("id", "id")
+    with pytest.raises(PySparkException, match=r"situ\.seal\.secret\.tag is not set"):
+        spark.range(1).selectExpr(tag).collect()

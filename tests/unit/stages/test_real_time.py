@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from situ.kafka.records import KafkaRecord
-from situ.lang.catalogue import NOT_A_CHOICE
-from situ.lang.problems import Problem
+from situ.lang.catalogue import NOT_A_CHOICE, TOO_LARGE
+from situ.lang.problems import Problem, SituError
+from situ.lang.records import replace
 from situ.project.check import check_folder
 from situ.routing.delivery_groups import group_of
 from situ.routing.model import Subscription
-from situ.stages.plan import compile_plan
-from situ.stages.real_time import real_time_plan
+from situ.stages import real_time
+from situ.stages.plan import Plan, compile_plan
+from situ.stages.real_time import real_time_plan, visible_since
+from situ.stages.seal_text import TOKEN
 from tests.project_files import write
 from tests.real_time import NOW, RECORDS, OrdinaryWay
 from tests.real_time import project as declared
@@ -69,7 +73,6 @@ pull:
 PYTHON = {
     "functions/f.py": "import situ\n\n\n@situ.function\ndef named(value: str) -> str:\n    return value\n",
 }
-SCOPES = {"scopes.yaml": "version: 1\ndimensions:\n  site:\n    scopes: {east: {}}\n"}
 
 
 def checked(folder: Path, subscription: str, files: Mapping[str, str] = {}) -> list[Problem]:
@@ -130,9 +133,88 @@ def test_conversions_that_are_more_than_expressions_are_refused(case: str, tmp_p
     assert problem.values["reason"] == f"`meters`: the conversion of `Reading` out `us` {reason}"
 
 
-def test_sealed_keys_are_refused(tmp_path: Path) -> None:
-    (problem,) = checked(tmp_path, "s: {types: [Reading], kafka: {topic: out}, delivery: real-time}", SCOPES)
-    assert problem.values["reason"] == "among scopes, the keys of its events are sealed, which Spark SQL cannot do"
+EVERY = "s: {types: [Reading], kafka: {topic: out}, delivery: real-time}"
+
+
+def among_scopes(folder: Path, output: str) -> Plan:
+    """`meters` publishes to a scope inside that of `desk`, out of which comes what passes this filter."""
+    tags = {"meters": "east", "desk": "all"}
+    clients = CLIENTS
+    for client, tag in tags.items():
+        clients = clients.replace(f"  {client}:\n", f"  {client}:\n    scopes: {{site: {tag}}}\n")
+    own = "".join(f"  {client}: {{site: [{tag}]}}\n" for client, tag in tags.items())
+    scopes = (
+        f"version: 1\ndimensions:\n  site: {{mode: closed, scopes: {{all: {{}}, east: {{in: [all], {output}}}}}}}\n"
+    )
+    settings = "version: 1\nname: plant\nkafka: {servers: 'localhost:9092'}\n"
+    write(
+        folder,
+        {
+            "situ.yaml": settings,
+            "types/t.yaml": TYPES,
+            "clients/c.yaml": clients,
+            "scopes.yaml": f"{scopes}clients:\n{own}",
+        },
+    )
+    found = check_folder(folder, {})
+    assert found.deployment is not None, [str(each) for each in found.errors]
+    return compile_plan(found.deployment)
+
+
+@pytest.mark.parametrize(
+    ("output", "visible"),
+    [
+        ("output: 'TRUE'", "TRUE"),
+        ("output: 'FALSE'", "FALSE"),
+        ("output: type IS Price", "FALSE"),
+        ("output: value > 3 °C", "`data`.`value` > 3.0D"),
+    ],
+)
+def test_among_scopes_the_decision_is_an_expression_and_keys_are_sealed(
+    output: str, visible: str, tmp_path: Path
+) -> None:
+    made = real_time_plan(among_scopes(tmp_path, output)).clients["meters"]
+    (one,) = made.subscriptions
+    assert visible in one.visible
+    assert made.sealed
+    assert TOKEN in one.record
+
+
+def test_what_spark_cannot_decide_goes_by_the_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = among_scopes(tmp_path, "output: value > 3 °C")
+    made = real_time_plan(plan).clients["meters"]
+
+    def refuse(*_: object) -> Any:
+        raise SituError(TOO_LARGE(what="operations", limit=100))
+
+    monkeypatch.setattr(real_time, "emit_spark", refuse)
+    (way,) = real_time_plan(plan).ordinary["desk/s"]
+    assert way.client == "meters"
+    assert way.reason.startswith("the filter `value > 3 °C` of scopes is more than Spark SQL can take: ")
+    assert visible_since(made, made.subscriptions[0], plan) == "FALSE", "nothing hidden rather than everything"
+
+
+def test_what_later_scopes_hide_is_not_delivered_by_what_began_before(tmp_path: Path) -> None:
+    before = among_scopes(tmp_path / "before", "output: value > 3 °C")
+    made = real_time_plan(before).clients["meters"]
+    (one,) = made.subscriptions
+    assert visible_since(made, one, before) == "TRUE"
+    assert "9.0D" in visible_since(made, one, among_scopes(tmp_path / "less", "output: value > 9 °C"))
+    assert visible_since(made, one, among_scopes(tmp_path / "none", "output: 'FALSE'")) == "FALSE"
+    gone = replace(before.deployment, subscriptions={})
+    assert visible_since(made, one, compile_plan(gone)) == "FALSE"
+
+
+def test_what_began_before_there_were_scopes_is_sealed_by_the_first(tmp_path: Path) -> None:
+    assert checked(tmp_path, EVERY) == []
+    deployment = check_folder(tmp_path, {}).deployment
+    assert deployment is not None
+    plan = compile_plan(deployment)
+    made, late = (real_time_plan(plan, sealed=sealed).clients["meters"] for sealed in (False, True))
+    assert not made.sealed
+    assert TOKEN not in made.subscriptions[0].record
+    assert late.sealed
+    assert TOKEN in late.subscriptions[0].record
 
 
 @pytest.mark.parametrize("case", REFUSED)

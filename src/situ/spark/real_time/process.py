@@ -38,6 +38,9 @@ from situ.spark.real_time.generations import Generation, Generations, partition_
 from situ.spark.real_time.java_options import java_options
 from situ.spark.real_time.leave_out import planned
 from situ.spark.real_time.task import ProcessReport, ProcessTask, QueryProgress
+from situ.stages.plan import Plan
+from situ.stages.real_time import RealTimeClient, real_time_plan, visible_since
+from situ.stages.seal_text import seal_properties
 from situ.storage.state_folder import StateFolder, use_options
 
 if TYPE_CHECKING:
@@ -94,11 +97,23 @@ def _tell(told: TextIO, report: ProcessReport) -> None:
     told.flush()
 
 
+@dataclass(frozen=True)
+class _Terms:
+    """How the query of a client has to deliver by the scopes in force."""
+
+    since: Mapping[str, str]
+    """Subscription → what they ask besides."""
+    sealed: bool
+
+
 @dataclass
 class _Running:
     """The queries of a generation, by client."""
 
     generation: Generation
+    version: int = 0
+    """Of the deployment by whose scopes they deliver."""
+    terms: Mapping[str, _Terms] = field(default_factory=dict)
     queries: dict[str, StreamingQuery] = field(default_factory=dict)
     begun: dict[str, float] = field(default_factory=dict)
     """When tasks of a query were first seen."""
@@ -129,6 +144,9 @@ class QueryHost:
         for number in generations.numbers():
             if number not in self._running:
                 self._running[number] = _Running(generations.load(number))
+        in_force = current_version(self._address)
+        for each in self._running.values():
+            self._hold_to(each, in_force or each.generation.version)
         for number, each in tuple(self._running.items()):
             if each.generation is not wanted and number != generations.current() and self._is_done(each):
                 self._end(number)
@@ -168,6 +186,18 @@ class QueryHost:
 
     # ── queries ──
 
+    def _hold_to(self, running: _Running, version: int) -> None:
+        """Stop queries that deliver otherwise than the scopes of this version let them; they go on by these."""
+        if running.version == version:
+            return
+        generation, now = running.generation, load_plan(self._address, version)
+        clients = planned(load_plan(self._address, generation.version)).clients
+        terms = {name: _terms(clients[name], now) for name in generation.starts}
+        for client, each in terms.items():
+            if client in running.queries and each != running.terms.get(client):
+                running.queries.pop(client).stop()
+        running.version, running.terms = version, terms
+
     def _keep_running(self, running: _Running) -> None:
         now = time.monotonic()
         if now < running.not_before:
@@ -181,7 +211,7 @@ class QueryHost:
                     del running.queries[client]
                     raise error
                 running.begun.pop(client, None)
-                running.queries[client] = self._start(running.generation, client)
+                running.queries[client] = self._start(running, client)
                 running.since = now
             except (PySparkException, SituError):
                 running.failures += 1
@@ -191,14 +221,20 @@ class QueryHost:
         if running.failures and now - running.since > _PAUSES[-1]:
             running.failures = 0
 
-    def _start(self, generation: Generation, client: str) -> StreamingQuery:
+    def _start(self, running: _Running, client: str) -> StreamingQuery:
         from situ.spark.real_time.query import start_query
 
-        plan = planned(load_plan(self._address, generation.version))
+        generation = running.generation
+        plan, terms = load_plan(self._address, generation.version), running.terms[client]
+        seeing = load_plan(self._address, running.version).seeing or plan.seeing
+        # The first scopes have come since: from then on numbers are sealed.
+        late = terms.sealed and plan.seeing is None
         return start_query(
             self._open_session(),
-            plan.clients[client],
+            (real_time_plan(plan, sealed=True) if late else planned(plan)).clients[client],
             generation.starts[client],
+            since=terms.since,
+            seal=seal_properties(seeing.seal) if seeing is not None else {},
             name=f"real time {client} {generation.number}",
             checkpoint=str(self._generations.checkpoint(generation.number, client)),
             kafka=java_options(self._task.kafka),
@@ -323,6 +359,11 @@ class QueryHost:
     def close(self) -> None:
         if self._session is not None:
             self._session.stop()
+
+
+def _terms(client: RealTimeClient, now: Plan) -> _Terms:
+    since = {each.id: visible_since(client, each, now) for each in client.subscriptions}
+    return _Terms(since=since, sealed=client.sealed or now.seeing is not None)
 
 
 def _progress(query: StreamingQuery, client: str, generation: int) -> QueryProgress:

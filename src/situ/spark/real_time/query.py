@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -18,13 +19,21 @@ from situ.stages.plain_records import PARSED
 from situ.stages.real_time import DATA, EVENT, RealTimeClient
 
 _SENT, _RECORDS = "sent", "_situ_records"
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-def record_frame(frame: DataFrame, client: RealTimeClient) -> DataFrame:
-    """The records ``topic``, ``key``, ``value`` and ``headers`` that subscriptions get of records of a client."""
+def record_frame(frame: DataFrame, client: RealTimeClient, since: Mapping[str, str] = _NOTHING) -> DataFrame:
+    """The records ``topic``, ``key``, ``value`` and ``headers`` that subscriptions get of records of a client.
+
+    ``since``: what later scopes ask besides, by subscription.
+    """
     plain, inward = client.plain, client.inward
     # Filters first: what comes behind them is only made of what is left.
-    frame = frame.where(plain.condition).selectExpr("*", f"{plain.parsed} AS {PARSED}")
+    frame = frame.where(plain.condition)
+    # Here, since Spark puts nothing together across them: what follows is compiled as where nothing is sealed.
+    for column in client.seal:
+        frame = frame.selectExpr("*", column)
+    frame = frame.selectExpr("*", f"{plain.parsed} AS {PARSED}")
     frame = frame.selectExpr("*", f"{plain.data} AS {DATA}").where(f"NOT {plain.fails}")
     frame = frame.selectExpr("*", f"{client.event} AS {EVENT}")
     if inward.fails != "FALSE":
@@ -34,7 +43,10 @@ def record_frame(frame: DataFrame, client: RealTimeClient) -> DataFrame:
     frame = frame.selectExpr(others, *sent, f"{inward.value} AS {DATA}")
     made, records = [], []
     for each in client.subscriptions:
-        fits = each.wanted if each.out.fails == "FALSE" else f"{each.wanted} AND NOT coalesce({each.out.fails}, TRUE)"
+        asked = [each.wanted, each.visible, since.get(each.id, "TRUE")]
+        if each.out.fails != "FALSE":
+            asked.append(f"NOT coalesce({each.out.fails}, TRUE)")
+        fits = " AND ".join(text for text in asked if text != "TRUE")
         made.append(f"CASE WHEN {fits} THEN {each.out.value} END AS {each.made}")
         records.append(f"CASE WHEN {each.made} IS NOT NULL THEN {each.record} END")
     frame = frame.selectExpr("*", *made)
@@ -48,12 +60,19 @@ def start_query(
     client: RealTimeClient,
     starts: Mapping[str, int],
     *,
+    since: Mapping[str, str],
+    seal: Mapping[str, str],
     name: str,
     checkpoint: str,
     kafka: Mapping[str, str],
     batch: str,
 ) -> StreamingQuery:
-    """Begin or go on. ``starts``: ``topic partition`` → the first offset; ``kafka``: options of Java's client."""
+    """Begin or go on.
+
+    ``starts``: ``topic partition`` → the first offset; ``since`` as :func:`record_frame` has it; ``seal``: properties
+    of Java by which records are sealed; ``kafka``: options of Java's client.
+    """
+    set_properties(session, seal)
     assigned: dict[str, list[int]] = defaultdict(list)
     offsets: dict[str, dict[str, int]] = defaultdict(dict)
     for place, offset in starts.items():
@@ -69,7 +88,7 @@ def start_query(
         .load()
     )
     writer = (
-        record_frame(stream, client)
+        record_frame(stream, client, since)
         .writeStream.format("kafka")
         .options(**_named(kafka))
         .option("kafka.acks", "all")
@@ -81,6 +100,13 @@ def start_query(
     # Spark's annotations do not know this trigger yet.
     started: StreamingQuery = writer.trigger(realTime=batch).start()  # type: ignore[call-overload]
     return started
+
+
+def set_properties(session: SparkSession, values: Mapping[str, str]) -> None:
+    """Properties of the Java process."""
+    assert session._jvm is not None
+    for name, value in values.items():
+        session._jvm.java.lang.System.setProperty(name, value)
 
 
 def _named(kafka: Mapping[str, str]) -> dict[str, str]:
