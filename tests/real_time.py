@@ -139,6 +139,7 @@ dimensions:
       building: {{}}
       lab:      {{in: [building], output: "{3}"}}
       office:   {{in: [building], output: "{4}", input: "{5}"}}
+      bench:    {{in: [lab, office], output: "{6}"}}
 clients:
 """
 _FILTERS = (
@@ -153,17 +154,17 @@ _FILTERS = (
     "TRUE",
     "FALSE",
 )
-_TAGS = {"tenancy": ("house", "guards", "guests"), "area": ("building", "lab", "office", "any", None)}
+_TAGS = {"tenancy": ("house", "guards", "guests"), "area": ("building", "lab", "office", "bench", "bench", "any")}
 
 
 def scoped(dice: random.Random) -> Mapping[str, str]:
     """The same project among scopes, which say of many events that they are hidden."""
     files = dict(FILES)
     clients = ("plant", "probes", "beats", "partner", "desk", "desk-us", "desk-words")
-    scopes = _DIMENSIONS.format(*(dice.choice(_FILTERS) for _ in range(6)))
+    scopes = _DIMENSIONS.format(*(dice.choice(_FILTERS) for _ in range(7)))
     chosen: dict[str, dict[str, str]] = {}
     for client in clients:
-        may = "tenancy: [house, guards, guests], area: [building, lab, office]"
+        may = "tenancy: [house, guards, guests], area: [building, lab, office, bench]"
         scopes += f"  {client}: {{{may}}}\n"
         tags = {name: dice.choice(some) for name, some in _TAGS.items()}
         chosen[client] = {name: tag for name, tag in tags.items() if tag is not None}

@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 
 from situ.event.seal import Seal
 from situ.kafka.formats import KEY
+from situ.scopes import filter_sets
 from situ.stages.plain_records import double_text, string_text
 from situ.stages.seal_text import TOKEN, seal_properties, token_columns
 from tests.real_time import RECORDS, SCHEMA, Delivered, OrdinaryWay, as_delivered, counted, project, rows, scoped
@@ -51,12 +52,14 @@ def test_what_is_plain_is_delivered_as_by_the_queue(spark: SparkSession, tmp_pat
         assert {one.subscription for one in found} == {each.id for each in made.subscriptions}
 
 
-@pytest.mark.parametrize("seed", [2, 4, 7, 8])
+@pytest.mark.parametrize("seed", [4, 8, 12, 34])
 @cases(200, 4_000)
 def test_among_scopes_nothing_hidden_is_delivered_and_all_else_as_by_the_queue(
-    spark: SparkSession, tmp_path: Path, seed: int, cases: int
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, cases: int
 ) -> None:
     """Other scopes for each seed: who sees what depends on tags, on types, and on what events say."""
+    if seed in (4, 12):  # several ways between two scopes count as too many to be written out
+        monkeypatch.setattr(filter_sets, "MOST_SETS", 1)
     from situ.spark.real_time.query import record_frame, set_properties
 
     way = OrdinaryWay(project(tmp_path / "scoped", files=scoped(random.Random(seed))))

@@ -111,6 +111,8 @@ class _Running:
     """The queries of a generation, by client."""
 
     generation: Generation
+    plan: Plan | None = None
+    """Of the generation's version, once its queries were to run."""
     version: int = 0
     """Of the deployment by whose scopes they deliver."""
     terms: Mapping[str, _Terms] = field(default_factory=dict)
@@ -190,9 +192,10 @@ class QueryHost:
         """Stop queries that deliver otherwise than the scopes of this version let them; they go on by these."""
         if running.version == version:
             return
-        generation, now = running.generation, load_plan(self._address, version)
-        clients = planned(load_plan(self._address, generation.version)).clients
-        terms = {name: _terms(clients[name], now) for name in generation.starts}
+        if running.plan is None:
+            running.plan = load_plan(self._address, running.generation.version)
+        clients, now = planned(running.plan).clients, load_plan(self._address, version)
+        terms = {name: _terms(clients[name], now) for name in running.generation.starts}
         for client, each in terms.items():
             if client in running.queries and each != running.terms.get(client):
                 running.queries.pop(client).stop()
@@ -224,8 +227,8 @@ class QueryHost:
     def _start(self, running: _Running, client: str) -> StreamingQuery:
         from situ.spark.real_time.query import start_query
 
-        generation = running.generation
-        plan, terms = load_plan(self._address, generation.version), running.terms[client]
+        generation, plan, terms = running.generation, running.plan, running.terms[client]
+        assert plan is not None
         seeing = load_plan(self._address, running.version).seeing or plan.seeing
         # The first scopes have come since: from then on numbers are sealed.
         late = terms.sealed and plan.seeing is None
