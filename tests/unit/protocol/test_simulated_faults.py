@@ -37,7 +37,8 @@ def test_a_thousand_seeds() -> None:
 
 
 @pytest.mark.soak
-def test_two_thousand_routers_in_a_hundred_zones() -> None:
-    found = outcome(1, zones=100, routers=20, clients=20_000, events=5_000, lasting=6.0, quiet=10.0)
+def test_two_hundred_routers_and_two_thousand_clients() -> None:
+    found = outcome(1, zones=10, routers=20, clients=2000, events=500, faults=0, lasting=6.0, quiet=12.0)
     assert found.violation is None
-    assert found.delivered > 10_000
+    assert found.steps > 1_000_000
+    assert found.delivered > 100_000
