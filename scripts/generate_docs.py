@@ -11,13 +11,14 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from reference import api, commands, errors, explanations, files, functions, packages, paths, picture
+from reference import api, commands, errors, explanations, files, functions, overlay, packages, paths, picture
 
 DOCS = Path(__file__).parents[1] / "docs"
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "images/check.svg": picture.page,
     packages.PAGE: packages.page,
+    "internals/overlay.md": overlay.page,
     "reference/commands.md": commands.page,
     "reference/errors.md": errors.page,
     "reference/explanations.md": explanations.page,

@@ -119,6 +119,10 @@ COMMANDS = {
     "client": ("situ.cli.commands.client:app", "Give clients credentials of their own, and take them back."),
     "package": ("situ.cli.commands.package:app", "Pack what machines of a cluster need to run the project."),
     "types": ("situ.cli.commands.types:app", "Exchange types with JSON Schema, Spark and Arrow."),
+    "simulate": (
+        "situ.cli.commands.simulate:simulate",
+        "Simulate routers of several zones, with faults, and check that everything holds.",
+    ),
     "scopes": (
         "situ.cli.commands.scopes:app",
         "Draw scopes: what is in what, the filters at their boundaries, and the clients in them.",

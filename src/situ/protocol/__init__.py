@@ -9,5 +9,6 @@ asyncio or NATS. The class name of a message is its name on the wire: renaming o
 Front door: messages (FromClient, FromRouter and every message), wire (encode, read_request, decode_from_router,
 kind_of, Malformed, ForgedReply), permissions (may_be_answered, permissions_of, users), effects (Input, Effect and their
 kinds), router_machine (step), router_state (RouterState, refuse), dedup_window (DedupWindow, split_key),
-hop_by_hop (step, BrokerState, and the inputs and effects of brokers).
+hop_by_hop (step, BrokerState, and the inputs and effects of brokers). Routers of several zones are
+:mod:`situ.protocol.overlay`, which holds this machine; :mod:`situ.protocol.simulator` runs them.
 """

@@ -547,6 +547,14 @@ ZONE_UNREACHABLE = define(
     client=str,
     reason=str,
 )
+NO_GATEWAY = define(
+    "R009",
+    "no gateway",
+    "`{router}` does not act as gateway of zone `{zone}` now.",
+    "The event waits where it is until a gateway is elected, which takes seconds.",
+    router=str,
+    zone=str,
+)
 NO_RIGHT = define(
     "R011",
     "no right",
@@ -565,6 +573,15 @@ NOT_INSTALLED = define(
     seconds=str,
     missing=str,
 )
+STALE_TERM = define(
+    "R014",
+    "stale term",
+    "`{router}` speaks as gateway of term {term}, but term {known} is in force.",
+    "It stops acting as gateway as soon as it learns of that; nothing need be done.",
+    router=str,
+    term=int,
+    known=int,
+)
 STORE_UNAVAILABLE = define(
     "R016",
     "store unavailable",
@@ -579,6 +596,23 @@ TOO_MUCH_AT_ONCE = define(
     "Wait for answers before sending more, as the client library does, and send this again.",
     client=str,
     waiting=str,
+)
+OUT_OF_PLACE = define(
+    "R019",
+    "message out of place",
+    "A `{kind}` of router `{router}` was not taken: {reason}.",
+    "It is old or came twice; what is missing is asked for again. Nothing need be done.",
+    kind=str,
+    router=str,
+    reason=str,
+)
+STRANGER = define(
+    "R020",
+    "router of no zone",
+    "`{router}` is no router of zone `{zone}`.",
+    "Only routers that the layout of the zones names may speak to others.",
+    router=str,
+    zone=str,
 )
 NOT_AVAILABLE = define(
     "R102",
