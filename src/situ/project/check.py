@@ -52,7 +52,6 @@ from situ.sources.model import SourceKind
 from situ.stages.check_tags import check_declaration_tags, check_source_tags, check_tag_visibility
 from situ.stages.derived_visibility import check_releases
 from situ.stages.interpret import Interpretation, check_executed
-from situ.stages.real_time import check_real_time
 
 
 class CheckedProject(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,7 +189,10 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
     if not problems.errors:
         problems.extend(check_tag_visibility(deployment))
     if not problems.errors:
-        problems.extend(check_real_time(deployment, clients.deliveries))
+        if any(each.in_real_time for each in deployment.subscriptions.values()):
+            from situ.stages.real_time import check_real_time  # it loads all that runs
+
+            problems.extend(check_real_time(deployment, clients.deliveries))
     return deployment
 
 
