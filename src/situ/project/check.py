@@ -52,7 +52,6 @@ from situ.sources.model import SourceKind
 from situ.stages.check_tags import check_declaration_tags, check_source_tags, check_tag_visibility
 from situ.stages.derived_visibility import check_releases
 from situ.stages.interpret import Interpretation, check_executed
-from situ.stages.real_time import check_real_time
 
 
 class CheckedProject(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,7 +188,9 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
         problems.extend(check_releases(deployment))
     if not problems.errors:
         problems.extend(check_tag_visibility(deployment))
-    if not problems.errors:
+    if not problems.errors and any(each.in_real_time for each in clients.subscriptions.values()):
+        from situ.stages.real_time import check_real_time  # with all stages, which few projects need to be checked
+
         problems.extend(check_real_time(deployment, clients.deliveries))
     return deployment
 
