@@ -15,7 +15,6 @@ from tests.kafka_server import kafka_server, spark_connector
 
 RATES = (500, 2_000)
 REAL_TIME, QUEUED = "real time", "micro-batches"
-NEEDS = "Kafka 4.3.1 and Spark's connector for it, 4.2.0"
 _OUT = {REAL_TIME: "out.real-time", QUEUED: "out.queued"}
 _IN = "readings"
 _ALL = 0.999
@@ -118,12 +117,13 @@ def _variants(bench: Bench) -> list[Variant]:
         return lambda: exchanged(way, rate, bench.some(20, 2))
 
     exchanged(REAL_TIME, bench.some(RATES[-1], 50), bench.some(20, 5), whole=False)  # Java compiles what is used most
-    return [Variant(name=_name(way, rate), work=work(way, rate)) for rate in RATES for way in _OUT]
+    rates = RATES[:1] if bench.quick else RATES
+    return [Variant(name=_name(way, rate), work=work(way, rate)) for rate in rates for way in _OUT]
 
 
 def _verdicts(medians: dict[str, float]) -> list[Verdict]:
     found = []
-    for rate in RATES:
+    for rate in (each for each in RATES if _name(REAL_TIME, each) in medians):
         fast, slow = medians[_name(REAL_TIME, rate)], medians[_name(QUEUED, rate)]
         found += [
             Verdict(what=f"p99 of {_name(REAL_TIME, rate)}, ms", value=fast, goal="< 100", met=fast < 100),
@@ -150,6 +150,5 @@ SCENARIOS = [
         judge=_verdicts,
         repetitions=3,
         warm=False,
-        needs=NEEDS,
     ),
 ]

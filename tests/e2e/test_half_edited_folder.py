@@ -74,7 +74,7 @@ OF_SCOPES = {"join", "leave", "put", "drop", "link", "carriers", "mode", "grant"
 OF_FOLDER = {
     *("init", "check", "diff", "fmt", "test", "run", "transform", "apply", "schemas", "types import", "types export"),
     *("explain types", "explain expression", "explain functions", "explain context", "explain transform"),
-    *("explain code", "package spark"),
+    *("explain code", "package spark", "simulate"),
 }
 """Commands about files: what they are asked about is what somebody is editing."""
 OF_STATE = {"actions show", "actions retry", "actions drop"}

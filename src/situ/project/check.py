@@ -188,8 +188,8 @@ def _deployment(folder: Folder, problems: Problems) -> Deployment:
         problems.extend(check_releases(deployment))
     if not problems.errors:
         problems.extend(check_tag_visibility(deployment))
-    if not problems.errors and any(each.in_real_time for each in deployment.subscriptions.values()):
-        from situ.stages.real_time import check_real_time  # it loads all that runs
+    if not problems.errors and any(each.in_real_time for each in clients.subscriptions.values()):
+        from situ.stages.real_time import check_real_time  # with all stages, which few projects need to be checked
 
         problems.extend(check_real_time(deployment, clients.deliveries))
     return deployment

@@ -199,6 +199,8 @@ def test_strangers_change_nothing(message: OverlayMessage, gateway: Router) -> N
     effects = gateway.told(message, "z/z1")
     assert gateway.tables() == before
     assert not [effect for effect in effects if not isinstance(effect, Report)]
+    if TRANSITIONS[type(message)].between == "peers":
+        assert codes(effects) == ["R020"]
 
 
 @pytest.mark.parametrize(

@@ -127,5 +127,6 @@ def test_options_are_told_to_java(tmp_path: Path) -> None:
         "ssl.truststore.type": "PEM",
         "ssl.truststore.certificates": "CA",
     }
-    with pytest.raises(SituError, match="oauthbearer"):
+    with pytest.raises(SituError, match="oauthbearer") as refused:
         java_options(KafkaAddress(servers="a:1", options=(("sasl.oauthbearer.config", "x"),)))
+    assert refused.value.code == "N165"
