@@ -115,7 +115,7 @@ def _counts(outcome: Outcome) -> str:
 
 
 def _drawn(run: Simulation, outcome: Outcome, event: str) -> str:
-    from situ.protocol.simulator.drawing import draw
+    from situ.protocol.simulator.diagram import draw
 
     wanted = event or next((about for _, _, _, kind, about in outcome.log if kind == "Publish"), "")
     gateways = {host.zone: host.name for host in run.hosts.values() if host.is_acting(run.now)}

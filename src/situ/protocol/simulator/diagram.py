@@ -1,4 +1,4 @@
-"""A scenario as a drawing: zones with their routers and clients, and the way of one event over them, as SVG."""
+"""A scenario as a diagram: zones with their routers and clients, and the way of one event over them, as SVG."""
 
 from __future__ import annotations
 
