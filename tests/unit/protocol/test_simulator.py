@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from situ.lang.problems import SituError
 from situ.lang.records import replace
 from situ.protocol.overlay import clients, election, forwarding, machine, membership, tables
 from situ.protocol.overlay.machine import new_state, step
@@ -222,3 +223,11 @@ def test_a_storm_of_subscriptions_is_a_few_messages() -> None:
     found = run.run()
     assert found.violation is None
     assert found.messages["InterestDelta"] < 400
+
+
+def test_all_that_is_wrong_with_a_scenario_is_told_at_once() -> None:
+    text = TWO_ZONES.replace("{at: a2, adv", "{at: a9, adv", 1) + "lastin: 3\n"
+    assert "a9" in text
+    with pytest.raises(SituError) as wrong:
+        read_scenario(text, "two-zones.yaml")
+    assert {each.code.code for each in wrong.value.problems} == {"P103", "P119"}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @common_options
 def simulate(
     output: Output,
-    scenario: Annotated[str, typer.Argument(metavar="[SCENARIO]", help="The file of a scenario.")] = "",
+    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="The file of a scenario.")] = "",
     random: Annotated[bool, typer.Option("--random", help="Instead: a scenario drawn from the seed.")] = False,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="What chance begins with.")] = 1,
     runs: Annotated[int, typer.Option("--runs", metavar="N", min=1, help="How many seeds, from this one on.")] = 1,

@@ -211,8 +211,9 @@ def read_scenario(text: str, file: str) -> Scenario:
     read = Reader(problems)
     document = parse_yaml(text, file)
     fields = read.document(document, required=("zones", "events", "clients"), optional=(*_KEYS, "between", "flood"))
-    problems.raise_errors()
-    assert fields is not None, "a document without problems has fields"
+    if fields is None:
+        problems.raise_errors()
+    assert fields is not None, "what is missing is a problem"
     zones = {key.text: _routers(key, node, read) for key, node in fields.entries("zones")}
     types = load_types([_part(document, fields, ("types", "events", "units"))], problems)
     filters = FilterMeanings(types)
